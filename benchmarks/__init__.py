@@ -1,0 +1,1 @@
+"""Performance benches; they import hdguard, never the reverse."""

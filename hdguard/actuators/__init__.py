@@ -1,0 +1,1 @@
+"""How decisions reach the robot."""

@@ -1,0 +1,1 @@
+"""Who judges frames: FastBrains give verdicts, SlowBrains review."""

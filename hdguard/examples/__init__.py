@@ -1,0 +1,1 @@
+"""Bundled clips. Their place; nothing of it is built yet."""

@@ -1,0 +1,1 @@
+"""What `hdguard replay` is made of: datasets, runs, scores."""

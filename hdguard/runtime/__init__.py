@@ -1,0 +1,1 @@
+"""The one pipeline, live and replayed, at both paces."""

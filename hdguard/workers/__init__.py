@@ -1,0 +1,1 @@
+"""Where brains sit: inline, on a thread, or in another process."""

@@ -1,0 +1,1 @@
+"""VirtualHome: the simulator's bridge. Its place; nothing of it is built yet."""
