@@ -205,3 +205,8 @@ Event = (
     | StopRequested
     | DeadlineReached
 )
+
+BrainEvent = FastVerdict | CannotSee | BrainFailed
+ReviewEvent = SlowVerdict | ReviewFailed
+SourceEvent = FrameSeen | SourceUp | SourceLost | SourceEnded
+RobotEvent = RobotSeen | HaltDelivered | HaltAcknowledged | HaltConfirmed | HaltFailed

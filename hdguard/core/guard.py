@@ -1,0 +1,411 @@
+"""Decides, and does nothing else: events and the time go in, actions come out.
+
+The rules that this file keeps (DESIGN section 3):
+
+1. Deadlines are checked before the event is handled, in every step: a stalled loop cannot let a
+   late GREEN slip in ahead of an expired deadline.
+2. Old news may stop the robot; only fresh news may let it run. A RED halts however late its answer
+   comes; an out-of-order or expired GREEN is ignored.
+3. Age counts from capture, not from arrival.
+4. Danger and operator halts leave only by a reset that names the id while every required brain is
+   fresh GREEN; fault halts leave likewise or, by policy, after 3 s of fresh GREEN, unless latched.
+   RED or danger during a fault halt makes a new danger halt with a new id.
+5. A halt is repeated every 100 ms until the robot confirms, and escalated once at 500 ms.
+6. Unknown, unparsed, late, missing, blind or failed is never GREEN.
+7. At most one review is open per source; a newer trigger waits in one place or is dropped.
+8. The same events at the same times give the same actions.
+
+| state | leaves when | to |
+|---|---|---|
+| STARTING | self-test passed and `start_greens` fresh GREEN from every required brain | MONITORING |
+| STARTING, MONITORING, REVIEWING | RED, danger, review overdue under `halt`, operator, stop | HALTED |
+| MONITORING, REVIEWING | n failures, stale frame or verdict, blind, latched brain | HALTED |
+| MONITORING | YELLOW (or whatever counts as it) | REVIEWING |
+| REVIEWING | safe, or the review ended without a halt | MONITORING |
+| HALTED | reset or fault clear, see rule 4; a guard that never started goes on starting | MONITORING |
+"""
+
+from dataclasses import replace
+from itertools import count
+from typing import assert_never
+
+from hdguard.core import actions, events
+from hdguard.core.actions import Action, Halt
+from hdguard.core.events import Event
+from hdguard.core.halts import HaltLedger
+from hdguard.core.permits import PermitClock
+from hdguard.core.policy import Policy
+from hdguard.core.reviews import OpenReview
+from hdguard.core.roster import Lane, Roster, Watched
+from hdguard.core.types import FrameRef, HaltCause, HaltClass, Hazard, Light, Speed, State
+
+
+class Guard:
+    """The decision. Whoever holds it has four duties.
+
+    - `step` every event with the loop's time, and perform the actions in their order, without
+      waiting for anything in between.
+    - Keep one timer at `deadline`, and step `DeadlineReached` when it rings.
+    - Give a frame to a brain only while `admits` says so.
+    - Keep the pictures that `held` names, for reviews to come.
+    """
+
+    def __init__(
+        self, policy: Policy, now: float, *, boot: int = 0, restored: Halt | None = None
+    ) -> None:
+        """Start in STARTING, or in HALTED if an active halt of an earlier boot is `restored`.
+
+        Raises:
+            ValueError: the policy names no required source or no required brain.
+        """
+        self.policy = policy
+        self.roster = Roster(policy)
+        self._halts = HaltLedger(boot)
+        self._permits = PermitClock(now)
+        self._now = now
+        self._out: list[Action] = []
+        self._review_ids = count(1)
+        self._tested = self._started = False
+        self._link = True
+        self._robot: tuple[int, int] | None = None
+        self._noted = actions.Notify(State.STARTING, "")
+        if restored is not None and restored.cause is HaltCause.STOPPING:
+            self._out.append(actions.Release(restored.halt_id))
+        elif restored is not None:
+            self._halts.raise_(restored, now)
+            self._out.append(restored)
+
+    def step(self, event: Event, now: float) -> tuple[Action, ...]:
+        """Decide what this event means at this time; halts come first among the actions.
+
+        Args:
+            event: what happened.
+            now: seconds on the loop's clock; a time before the last step's counts as that.
+        """
+        self._now = max(now, self._now)
+        self._expire()
+        self._settle(self._handle(event))
+        out, self._out = self._out, []
+        return tuple(sorted(out, key=lambda action: not isinstance(action, Halt)))
+
+    @property
+    def state(self) -> State:
+        """What the guard is doing."""
+        if self._halts.active is not None:
+            return State.HALTED
+        if not self._started:
+            return State.STARTING
+        desks = [w.desk for w in self.roster.sources.values()]
+        busy = any(d.open is not None or d.caution for d in desks)
+        return State.REVIEWING if busy else State.MONITORING
+
+    @property
+    def halt(self) -> Halt | None:
+        """The halt in force."""
+        return self._halts.active
+
+    @property
+    def deadline(self) -> float:
+        """The time at which `DeadlineReached` is due, if nothing else happens before."""
+        times = (self._permits.due, *self._halts.deadlines, *self.roster.deadlines())
+        return min(t for t in times if t > self._now)
+
+    def admits(self, ref: FrameRef, brain: str, now: float) -> bool:
+        """True while this frame is young enough to be given to that brain."""
+        lane = self.roster.lane(ref.source_id, brain)
+        if lane is None:
+            return False
+        interval = self.roster.sources[ref.source_id].frame.interval
+        return now - ref.captured_at <= lane.verdict.limits(interval).halt
+
+    def held(self, source_id: str) -> frozenset[FrameRef]:
+        """Every frame of the source that a later review may still show."""
+        return self.roster.held(source_id)
+
+    # What time alone has decided: rule 1.
+
+    def _expire(self) -> None:
+        for watched in self.roster.sources.values():
+            if self._now >= watched.desk.due:
+                self._overdue(watched)
+            if watched.plan.required and self._now >= watched.frame.halt_at:
+                self._fault(HaltCause.STALE_FRAME, watched)
+        for watched, lane in self.roster.lanes():
+            if self._now >= lane.verdict.yellow_at():
+                self._blinded(watched, lane)
+        for watched, lane in self.roster.required_lanes():
+            if self._now >= lane.verdict.blind.due:
+                self._fault(HaltCause.BLIND, watched, lane)
+            if self._now >= lane.verdict.halt_at:
+                self._fault(HaltCause.STALE_VERDICT, watched, lane)
+        self._out.extend(self._halts.overdue(self._now))
+
+    def _blinded(self, watched: Watched, lane: Lane) -> None:
+        if lane.verdict.light in {None, Light.GREEN} and lane.verdict.newest is not None:
+            lane.verdict.light = Light.YELLOW
+            self._trigger(watched, lane.verdict.newest)
+
+    # What the event means. Returns the frame that may have changed the rates, if one did.
+
+    def _handle(self, event: Event) -> FrameRef | None:
+        match event:
+            case events.FastVerdict() | events.CannotSee() | events.BrainFailed():
+                return self._on_brain(event)
+            case events.FrameSeen():
+                if (watched := self.roster.sources.get(event.ref.source_id)) is not None:
+                    watched.seen(event)
+            case events.SourceUp() | events.SourceLost() | events.SourceEnded():
+                if (watched := self.roster.sources.get(event.source_id)) is not None:
+                    watched.changed(event)
+            case events.SlowVerdict() | events.ReviewFailed():
+                if (found := self.roster.review(event.review_id)) is not None:
+                    self._on_review(*found, event)
+            case events.BrainDown() | events.BrainUp():
+                self._on_worker(event)
+            case events.RobotSeen():
+                self._robot = max(self._robot or (-1, -1), (event.boot, event.seq))
+            case events.HaltAcknowledged():
+                self._halts.acknowledged(event.halt_id)
+            case events.HaltConfirmed():
+                self._halts.confirmed(event.halt_id)
+            case events.HaltDelivered() | events.HaltFailed() | events.DeadlineReached():
+                pass  # a broker's word counts neither way; what was due, `_expire` has done
+            case events.ResetRequested():
+                self._on_reset(event)
+            case events.HaltRequested():
+                hazard = Hazard(text=f"asked for by {event.operator}")
+                self._halt(Halt("", HaltClass.OPERATOR, HaltCause.OPERATOR, hazard=hazard))
+            case events.StopRequested():
+                if self._halts.active is None:
+                    self._halt(Halt("", HaltClass.FAULT, HaltCause.STOPPING))
+            case events.LinkLost() | events.LinkUp():
+                self._link = isinstance(event, events.LinkUp)
+            case events.SelfTestPassed():
+                self._tested = True
+            case _:
+                assert_never(event)
+        return None
+
+    def _on_brain(self, event: events.BrainEvent) -> FrameRef | None:
+        source_id = (
+            event.source_id if isinstance(event, events.BrainFailed) else event.ref.source_id
+        )
+        lane = self.roster.lane(source_id, event.brain)
+        if lane is None:
+            return None
+        watched = self.roster.sources[source_id]
+        match event:
+            case events.FastVerdict():
+                self._on_verdict(watched, lane, event)
+            case events.CannotSee():
+                self._on_cannot_see(watched, lane, event)
+            case events.BrainFailed():
+                self._on_failure(watched, lane, event)
+            case _:
+                assert_never(event)
+        return event.ref
+
+    def _on_verdict(self, watched: Watched, lane: Lane, event: events.FastVerdict) -> None:
+        fresh = (
+            not event.late
+            and lane.verdict.follows(event.ref)
+            and self.admits(event.ref, event.brain, self._now)
+        )
+        if not fresh and event.light is not Light.RED:
+            return  # rule 2
+        if fresh:
+            lane.verdict.answered(event.ref, watched.frame.interval)
+        lane.verdict.judged(event.light)
+        watched.desk.window.judged(event.ref, watched.light or event.light)
+        if event.light is Light.RED:
+            draft = Halt("", HaltClass.DANGER, HaltCause.FAST_RED, watched.plan.source_id)
+            self._halt(replace(draft, brain=event.brain, ref=event.ref, hazard=event.hazard))
+        elif event.light is Light.YELLOW:
+            self._trigger(watched, event.ref)
+        elif watched.calmed(self.policy.release_greens):
+            watched.desk.caution = False
+
+    def _on_cannot_see(self, watched: Watched, lane: Lane, event: events.CannotSee) -> None:
+        verdict = lane.verdict
+        if not verdict.follows(event.ref):
+            return
+        verdict.answered(event.ref, watched.frame.interval)
+        verdict.greens.end()
+        verdict.blind.update(holds=True, at=event.ref.captured_at)
+        if self._now >= verdict.yellow_at():
+            verdict.light = max(Light.YELLOW, verdict.light or Light.GREEN)
+            self._trigger(watched, event.ref)
+
+    def _on_failure(self, watched: Watched, lane: Lane, event: events.BrainFailed) -> None:
+        limit = self.policy.failures_to_halt
+        if limit is None:
+            if event.ref is not None:
+                verdict = events.FastVerdict(event.ref, event.brain, Light.YELLOW)
+                self._on_verdict(watched, lane, verdict)
+            return
+        lane.verdict.greens.end()
+        lane.verdict.failures.add()
+        if lane.verdict.failures.count >= limit and watched.requires(lane):
+            self._fault(HaltCause.BRAIN_FAILED, watched, lane, event.reason)
+
+    def _on_review(self, watched: Watched, review: OpenReview, event: events.ReviewEvent) -> None:
+        match event:
+            case events.ReviewFailed():
+                self._overdue(watched, ended=True)
+            case events.SlowVerdict(danger=True):
+                draft = Halt("", HaltClass.DANGER, HaltCause.SLOW_DANGER, watched.plan.source_id)
+                self._halt(
+                    replace(draft, brain=self.policy.slow, ref=review.trigger, hazard=event.hazard)
+                )
+            case events.SlowVerdict():
+                watched.desk.caution = False
+                self._close(watched)
+            case _:
+                assert_never(event)
+
+    def _on_worker(self, event: events.BrainDown | events.BrainUp) -> None:
+        if isinstance(event, events.BrainUp):
+            self.roster.down.discard(event.brain)
+            return
+        self.roster.down.add(event.brain)
+        if event.brain == self.policy.slow:
+            for watched in self.roster.sources.values():
+                if watched.desk.due < float("inf"):
+                    self._overdue(watched)
+        for watched, lane in self.roster.required_lanes():
+            if lane.brain.name == event.brain and event.latched:
+                self._fault(HaltCause.BRAIN_LATCHED, watched, lane, latched=True)
+
+    def _on_reset(self, event: events.ResetRequested) -> None:
+        active = self._halts.active
+        if active is None or active.halt_id != event.halt_id:
+            return
+        over = active.halt_class is HaltClass.DANGER and self.policy.first_danger == "ends_run"
+        if not over and self.roster.fresh_green(self._now, self.policy.release_greens):
+            self._release(active)
+
+    # Reviews: rule 7.
+
+    def _trigger(self, watched: Watched, ref: FrameRef) -> None:
+        if not self.policy.slow or self._halts.active is not None:
+            return
+        if watched.desk.open is not None:
+            watched.desk.wait(ref)
+        else:
+            self._open(watched, ref, watched.desk.window.around(ref))
+
+    def _open(self, watched: Watched, trigger: FrameRef, refs: tuple[FrameRef, ...]) -> None:
+        due = self._now + self.policy.review_deadline
+        review = OpenReview(next(self._review_ids), trigger, refs, due)
+        watched.desk.open = review
+        if self.policy.slow in self.roster.down:
+            self._overdue(watched, ended=True)
+            return
+        request = actions.RequestReview(review.review_id, watched.plan.source_id, trigger, refs)
+        self._out.append(request)
+
+    def _close(self, watched: Watched) -> None:
+        watched.desk.close()
+        if (waiting := watched.desk.take_waiting()) is not None:
+            self._open(watched, *waiting)
+
+    def _overdue(self, watched: Watched, *, ended: bool = False) -> None:
+        """Nobody answered in time; `ended`: nobody will answer any more."""
+        review = watched.desk.open
+        assert review is not None  # both callers look first
+        match self.policy.review_overdue:
+            case "halt":
+                draft = Halt("", HaltClass.DANGER, HaltCause.REVIEW_OVERDUE, watched.plan.source_id)
+                self._halt(replace(draft, brain=self.policy.slow, ref=review.trigger))
+            case "caution":
+                watched.be_cautious()
+                self._out.append(actions.CancelReview(review.review_id))
+                self._close(watched)
+            case "ignore" if ended:
+                self._close(watched)
+            case "ignore":
+                watched.desk.overdue = True
+            case _:
+                assert_never(self.policy.review_overdue)
+
+    # Halts: rules 4 and 5.
+
+    def _fault(
+        self,
+        cause: HaltCause,
+        watched: Watched,
+        lane: Lane | None = None,
+        text: str = "",
+        *,
+        latched: bool = False,
+    ) -> None:
+        if not self._started or not self.policy.fault_halts:
+            return
+        brain = lane.brain.name if lane is not None else ""
+        draft = Halt("", HaltClass.FAULT, cause, watched.plan.source_id, brain)
+        self._halt(replace(draft, hazard=Hazard(text=text), latched=latched))
+
+    def _halt(self, draft: Halt) -> None:
+        if not self._halts.supersedes(draft):
+            return
+        watched = self.roster.sources.get(draft.source_id)
+        halt = replace(
+            draft,
+            halt_id=self._halts.next_id(),
+            light=watched.light if watched is not None else None,
+            decided_at=self._now,
+        )
+        self._halts.raise_(halt, self._now)
+        self._out.append(halt)
+        for each in self.roster.sources.values():
+            if each.desk.open is not None:
+                self._out.append(actions.CancelReview(each.desk.open.review_id))
+            each.desk.clear()
+
+    def _release(self, halt: Halt) -> None:
+        self._halts.release()
+        self._out.append(actions.Release(halt.halt_id))
+
+    # What follows from where things stand now.
+
+    def _settle(self, cause: FrameRef | None) -> None:
+        for watched in self.roster.sources.values():
+            fps = watched.wanted_fps
+            for lane in watched.set_rate(fps, self._now):
+                named = cause if cause is not None and cause.source_id == lane.source_id else None
+                self._out.append(actions.SetSampleRate(lane.source_id, lane.brain.name, fps, named))
+        if self._tested and not self._started:
+            self._started = self.roster.fresh_green(self._now, self.policy.start_greens)
+        self._clear_fault()
+        note = actions.Notify(self.state, self._why())
+        if note != self._noted:
+            self._noted = note
+            self._out.append(note)
+        speed = self._speed()
+        if self._permits.strike(speed, self._now):
+            ages = self.roster.ages(self._now)
+            self._out.append(
+                actions.Permit(speed, self.roster.light, self.state, *ages, self._robot)
+            )
+
+    def _clear_fault(self) -> None:
+        active = self._halts.active
+        if active is None or not self._halts.clears_itself(self.policy.fault_clear):
+            return
+        self._halts.clear.update(holds=self.roster.fresh_green(self._now), at=self._now)
+        if self._now >= self._halts.clear.due:
+            self._release(active)
+
+    def _speed(self) -> Speed:
+        if self._halts.active is not None or not self._started or not self._link:
+            return Speed.NONE
+        return Speed.FULL if self.roster.calm(self._now) else Speed.REDUCED
+
+    def _why(self) -> str:
+        active = self._halts.active
+        reasons = [] if active is None else [f"halted: {active.cause}"]
+        if not self._tested:
+            reasons.append("self-test not passed")
+        if not self._link:
+            reasons.append("the broker does not return our permits")
+        return "; ".join((*reasons, *self.roster.impairments(self._now)))
