@@ -17,12 +17,12 @@ The rules that this file keeps (DESIGN section 3):
 
 | state | leaves when | to |
 |---|---|---|
-| STARTING | self-test passed and `start_greens` fresh GREEN from every required brain | MONITORING |
-| STARTING, MONITORING, REVIEWING | RED, danger, review overdue under `halt`, operator, stop | HALTED |
+| STARTING | self-test passed, `start_greens` fresh GREEN, every required brain | MONITORING |
+| all but HALTED | RED, danger, review overdue under `halt`, operator, stop | HALTED |
 | MONITORING, REVIEWING | n failures, stale frame or verdict, blind, latched brain | HALTED |
 | MONITORING | YELLOW (or whatever counts as it) | REVIEWING |
 | REVIEWING | safe, or the review ended without a halt | MONITORING |
-| HALTED | reset or fault clear, see rule 4; a guard that never started goes on starting | MONITORING |
+| HALTED | reset or fault clear, rule 4; a guard not started yet goes on starting | MONITORING |
 """
 
 from dataclasses import replace
@@ -32,12 +32,12 @@ from typing import assert_never
 from hdguard.core import actions, events
 from hdguard.core.actions import Action, Halt
 from hdguard.core.events import Event
-from hdguard.core.halts import HaltLedger
+from hdguard.core.halts import HaltLedger, danger, fault, operator
 from hdguard.core.permits import PermitClock
 from hdguard.core.policy import Policy
 from hdguard.core.reviews import OpenReview
 from hdguard.core.roster import Lane, Roster, Watched
-from hdguard.core.types import FrameRef, HaltCause, HaltClass, Hazard, Light, Speed, State
+from hdguard.core.types import FrameRef, HaltCause, HaltClass, Light, Speed, State
 
 
 class Guard:
@@ -135,9 +135,9 @@ class Guard:
                 self._blinded(watched, lane)
         for watched, lane in self.roster.required_lanes():
             if self._now >= lane.verdict.blind.due:
-                self._fault(HaltCause.BLIND, watched, lane)
+                self._fault(HaltCause.BLIND, watched, lane.brain.name)
             if self._now >= lane.verdict.halt_at:
-                self._fault(HaltCause.STALE_VERDICT, watched, lane)
+                self._fault(HaltCause.STALE_VERDICT, watched, lane.brain.name)
         self._out.extend(self._halts.overdue(self._now))
 
     def _blinded(self, watched: Watched, lane: Lane) -> None:
@@ -147,7 +147,7 @@ class Guard:
 
     # What the event means. Returns the frame that may have changed the rates, if one did.
 
-    def _handle(self, event: Event) -> FrameRef | None:
+    def _handle(self, event: Event) -> FrameRef | None:  # noqa: C901, PLR0912 - a line per event
         match event:
             case events.FastVerdict() | events.CannotSee() | events.BrainFailed():
                 return self._on_brain(event)
@@ -173,11 +173,10 @@ class Guard:
             case events.ResetRequested():
                 self._on_reset(event)
             case events.HaltRequested():
-                hazard = Hazard(text=f"asked for by {event.operator}")
-                self._halt(Halt("", HaltClass.OPERATOR, HaltCause.OPERATOR, hazard=hazard))
+                self._halt(operator(event.operator))
             case events.StopRequested():
                 if self._halts.active is None:
-                    self._halt(Halt("", HaltClass.FAULT, HaltCause.STOPPING))
+                    self._halt(fault(HaltCause.STOPPING))
             case events.LinkLost() | events.LinkUp():
                 self._link = isinstance(event, events.LinkUp)
             case events.SelfTestPassed():
@@ -187,9 +186,8 @@ class Guard:
         return None
 
     def _on_brain(self, event: events.BrainEvent) -> FrameRef | None:
-        source_id = (
-            event.source_id if isinstance(event, events.BrainFailed) else event.ref.source_id
-        )
+        failed = isinstance(event, events.BrainFailed)
+        source_id = event.source_id if failed else event.ref.source_id
         lane = self.roster.lane(source_id, event.brain)
         if lane is None:
             return None
@@ -218,8 +216,7 @@ class Guard:
         lane.verdict.judged(event.light)
         watched.desk.window.judged(event.ref, watched.light or event.light)
         if event.light is Light.RED:
-            draft = Halt("", HaltClass.DANGER, HaltCause.FAST_RED, watched.plan.source_id)
-            self._halt(replace(draft, brain=event.brain, ref=event.ref, hazard=event.hazard))
+            self._halt(danger(HaltCause.FAST_RED, event.brain, event.ref, event.hazard))
         elif event.light is Light.YELLOW:
             self._trigger(watched, event.ref)
         elif watched.calmed(self.policy.release_greens):
@@ -246,17 +243,15 @@ class Guard:
         lane.verdict.greens.end()
         lane.verdict.failures.add()
         if lane.verdict.failures.count >= limit and watched.requires(lane):
-            self._fault(HaltCause.BRAIN_FAILED, watched, lane, event.reason)
+            self._fault(HaltCause.BRAIN_FAILED, watched, event.brain, event.reason)
 
     def _on_review(self, watched: Watched, review: OpenReview, event: events.ReviewEvent) -> None:
         match event:
             case events.ReviewFailed():
                 self._overdue(watched, ended=True)
             case events.SlowVerdict(danger=True):
-                draft = Halt("", HaltClass.DANGER, HaltCause.SLOW_DANGER, watched.plan.source_id)
-                self._halt(
-                    replace(draft, brain=self.policy.slow, ref=review.trigger, hazard=event.hazard)
-                )
+                slow = self.policy.slow
+                self._halt(danger(HaltCause.SLOW_DANGER, slow, review.trigger, event.hazard))
             case events.SlowVerdict():
                 watched.desk.caution = False
                 self._close(watched)
@@ -274,7 +269,7 @@ class Guard:
                     self._overdue(watched)
         for watched, lane in self.roster.required_lanes():
             if lane.brain.name == event.brain and event.latched:
-                self._fault(HaltCause.BRAIN_LATCHED, watched, lane, latched=True)
+                self._fault(HaltCause.BRAIN_LATCHED, watched, event.brain)
 
     def _on_reset(self, event: events.ResetRequested) -> None:
         active = self._halts.active
@@ -315,8 +310,7 @@ class Guard:
         assert review is not None  # both callers look first
         match self.policy.review_overdue:
             case "halt":
-                draft = Halt("", HaltClass.DANGER, HaltCause.REVIEW_OVERDUE, watched.plan.source_id)
-                self._halt(replace(draft, brain=self.policy.slow, ref=review.trigger))
+                self._halt(danger(HaltCause.REVIEW_OVERDUE, self.policy.slow, review.trigger))
             case "caution":
                 watched.be_cautious()
                 self._out.append(actions.CancelReview(review.review_id))
@@ -330,20 +324,9 @@ class Guard:
 
     # Halts: rules 4 and 5.
 
-    def _fault(
-        self,
-        cause: HaltCause,
-        watched: Watched,
-        lane: Lane | None = None,
-        text: str = "",
-        *,
-        latched: bool = False,
-    ) -> None:
-        if not self._started or not self.policy.fault_halts:
-            return
-        brain = lane.brain.name if lane is not None else ""
-        draft = Halt("", HaltClass.FAULT, cause, watched.plan.source_id, brain)
-        self._halt(replace(draft, hazard=Hazard(text=text), latched=latched))
+    def _fault(self, cause: HaltCause, watched: Watched, brain: str = "", text: str = "") -> None:
+        if self._started and self.policy.fault_halts:
+            self._halt(fault(cause, watched.plan.source_id, brain, text))
 
     def _halt(self, draft: Halt) -> None:
         if not self._halts.supersedes(draft):

@@ -9,12 +9,29 @@ from typing import Literal
 
 from hdguard.core.actions import Escalate, Halt
 from hdguard.core.debounce import Hold
-from hdguard.core.types import HaltCause, HaltClass
+from hdguard.core.types import NO_HAZARD, FrameRef, HaltCause, HaltClass, Hazard
 
 REPEAT_EVERY = 0.1
 ESCALATE_AFTER = 0.5
 FAULT_CLEARS_AFTER = 3.0
 """Seconds: DESIGN section 3, rules 4 and 5."""
+
+
+def danger(cause: HaltCause, brain: str, ref: FrameRef, hazard: Hazard = NO_HAZARD) -> Halt:
+    """A danger halt to be: `ref` is the RED frame, or the one that opened the review."""
+    return Halt("", HaltClass.DANGER, cause, ref.source_id, brain, ref, hazard=hazard)
+
+
+def fault(cause: HaltCause, source_id: str = "", brain: str = "", text: str = "") -> Halt:
+    """A fault halt to be; a brain that will not be restarted any more latches it."""
+    latched = cause is HaltCause.BRAIN_LATCHED
+    hazard = Hazard(text=text)
+    return Halt("", HaltClass.FAULT, cause, source_id, brain, hazard=hazard, latched=latched)
+
+
+def operator(name: str) -> Halt:
+    """An operator's halt to be."""
+    return Halt("", HaltClass.OPERATOR, HaltCause.OPERATOR, hazard=Hazard(text=f"asked by {name}"))
 
 
 class HaltLedger:
@@ -34,7 +51,7 @@ class HaltLedger:
         return f"{self._boot}-{self._count}"
 
     def raise_(self, halt: Halt, now: float) -> None:
-        """This halt is in force from now on; whatever was in force is superseded."""
+        """Put this halt in force; whatever was in force is superseded."""
         self.active = halt
         self.clear.since = None
         self._repeat_at = now + REPEAT_EVERY

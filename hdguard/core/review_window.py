@@ -1,9 +1,9 @@
 """Which frames a SlowBrain is shown, as data, and the bounded memory that they come from.
 
 `released` and `paper` choose among the frames that were given to FastBrains (arXiv 2603.11975: the
-released code shows the last 4 of a buffer of 10, the paper's appendix t-2, t-1 and t). `memory` chooses
-among frames kept at 5 FPS whatever the FastBrain's rate, and adds the frame before each change of
-light, because the decisive cue may be seen only long before the trigger.
+released code shows the last 4 of a buffer of 10, the paper's appendix t-2, t-1 and t). `memory`
+chooses among frames kept at 5 FPS whatever the FastBrain's rate, and adds the frame before each
+change of light, because the decisive cue may be seen only long before the trigger.
 """
 
 from collections import deque
@@ -53,7 +53,7 @@ class ReviewWindow:
         self._recent.append(ref)
 
     def judged(self, ref: FrameRef, light: Light) -> None:
-        """Note the light of a frame; at a change, the newest kept frame before it is a key frame."""
+        """Note a frame's light; at a change, the newest kept frame before it is a key frame."""
         if self._light is not None and light is not self._light:
             earlier = [r for r in self._recent if r.captured_at < ref.captured_at]
             if earlier and earlier[-1] not in self._key_frames:

@@ -1,7 +1,6 @@
 """Who watches what, and how well it can be seen right now."""
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from hdguard.core.events import FrameSeen, SourceEnded, SourceLost, SourceUp
@@ -148,9 +147,11 @@ class Roster:
                 found.append(f"{name} is lost")
             elif not frame.fresh(now):
                 found.append(f"{name} has no fresh frame")
-            for lane in watched.lanes.values():
-                if not lane.verdict.fresh(now):
-                    found.append(f"{lane.brain.name} has no fresh verdict on {name}")
+            found.extend(
+                f"{lane.brain.name} has no fresh verdict on {name}"
+                for lane in watched.lanes.values()
+                if not lane.verdict.fresh(now)
+            )
         return tuple(found)
 
     def calm(self, now: float) -> bool:
@@ -170,13 +171,10 @@ class Roster:
 
     def ages(self, now: float) -> tuple[float | None, float | None]:
         """Age in seconds of the oldest required frame and verdict; None before the first."""
-        frames = [w.frame.newest for w in self.sources.values() if w.plan.required]
+        seen = [w.frame.newest for w in self.sources.values() if w.plan.required]
         refs = [lane.verdict.newest for _, lane in self.required_lanes()]
-        frame = max((math.inf if t is None else now - t for t in frames), default=math.inf)
-        verdict = max(
-            (math.inf if r is None else now - r.captured_at for r in refs), default=math.inf
-        )
-        return (None if frame == math.inf else frame, None if verdict == math.inf else verdict)
+        judged = [None if ref is None else ref.captured_at for ref in refs]
+        return _oldest(seen, now), _oldest(judged, now)
 
     def deadlines(self) -> Iterator[float]:
         """Every time at which something changes by itself, past ones included."""
@@ -187,9 +185,10 @@ class Roster:
                 yield watched.frame.halt_at
         for _, lane in self.lanes():
             verdict = lane.verdict
-            yield from (
-                verdict.degraded_at,
-                verdict.halt_at,
-                verdict.yellow_at(),
-                verdict.blind.due,
-            )
+            yield from (verdict.degraded_at, verdict.halt_at)
+            yield from (verdict.yellow_at(), verdict.blind.due)
+
+
+def _oldest(times: Sequence[float | None], now: float) -> float | None:
+    known = [now - t for t in times if t is not None]
+    return max(known) if known and len(known) == len(times) else None
