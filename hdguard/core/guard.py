@@ -26,7 +26,6 @@ The rules that this file keeps (DESIGN section 3):
 """
 
 from dataclasses import replace
-from itertools import count
 from typing import assert_never
 
 from hdguard.core import actions, events
@@ -38,6 +37,9 @@ from hdguard.core.policy import Policy
 from hdguard.core.reviews import OpenReview
 from hdguard.core.roster import Lane, Roster, Watched
 from hdguard.core.types import FrameRef, HaltCause, HaltClass, Light, Speed, State
+
+Cause = FrameRef | None
+"""The frame whose verdict may have changed the sampling rates, if one did."""
 
 
 class Guard:
@@ -64,7 +66,7 @@ class Guard:
         self._permits = PermitClock(now)
         self._now = now
         self._out: list[Action] = []
-        self._review_ids = count(1)
+        self._reviews = 0
         self._tested = self._started = False
         self._link = True
         self._robot: tuple[int, int] | None = None
@@ -112,11 +114,7 @@ class Guard:
 
     def admits(self, ref: FrameRef, brain: str, now: float) -> bool:
         """True while this frame is young enough to be given to that brain."""
-        lane = self.roster.lane(ref.source_id, brain)
-        if lane is None:
-            return False
-        interval = self.roster.sources[ref.source_id].frame.interval
-        return now - ref.captured_at <= lane.verdict.limits(interval).halt
+        return self.roster.admits(ref, brain, now)
 
     def held(self, source_id: str) -> frozenset[FrameRef]:
         """Every frame of the source that a later review may still show."""
@@ -145,9 +143,9 @@ class Guard:
             lane.verdict.light = Light.YELLOW
             self._trigger(watched, lane.verdict.newest)
 
-    # What the event means. Returns the frame that may have changed the rates, if one did.
+    # What the event means.
 
-    def _handle(self, event: Event) -> FrameRef | None:  # noqa: C901, PLR0912 - a line per event
+    def _handle(self, event: Event) -> Cause:  # noqa: C901, PLR0912 - a line per event
         match event:
             case events.FastVerdict() | events.CannotSee() | events.BrainFailed():
                 return self._on_brain(event)
@@ -185,32 +183,33 @@ class Guard:
                 assert_never(event)
         return None
 
-    def _on_brain(self, event: events.BrainEvent) -> FrameRef | None:
-        failed = isinstance(event, events.BrainFailed)
-        source_id = event.source_id if failed else event.ref.source_id
+    def _on_brain(self, event: events.BrainEvent) -> Cause:
+        if isinstance(event, events.BrainFailed):
+            source_id = event.source_id
+        else:
+            source_id = event.ref.source_id
         lane = self.roster.lane(source_id, event.brain)
         if lane is None:
             return None
         watched = self.roster.sources[source_id]
         match event:
             case events.FastVerdict():
-                self._on_verdict(watched, lane, event)
+                return self._on_verdict(watched, lane, event)
             case events.CannotSee():
-                self._on_cannot_see(watched, lane, event)
+                return self._on_cannot_see(watched, lane, event)
             case events.BrainFailed():
-                self._on_failure(watched, lane, event)
+                return self._on_failure(watched, lane, event)
             case _:
                 assert_never(event)
-        return event.ref
 
-    def _on_verdict(self, watched: Watched, lane: Lane, event: events.FastVerdict) -> None:
+    def _on_verdict(self, watched: Watched, lane: Lane, event: events.FastVerdict) -> Cause:
         fresh = (
             not event.late
             and lane.verdict.follows(event.ref)
             and self.admits(event.ref, event.brain, self._now)
         )
         if not fresh and event.light is not Light.RED:
-            return  # rule 2
+            return None  # rule 2
         if fresh:
             lane.verdict.answered(event.ref, watched.frame.interval)
         lane.verdict.judged(event.light)
@@ -221,29 +220,32 @@ class Guard:
             self._trigger(watched, event.ref)
         elif watched.calmed(self.policy.release_greens):
             watched.desk.caution = False
+        return event.ref
 
-    def _on_cannot_see(self, watched: Watched, lane: Lane, event: events.CannotSee) -> None:
+    def _on_cannot_see(self, watched: Watched, lane: Lane, event: events.CannotSee) -> Cause:
         verdict = lane.verdict
         if not verdict.follows(event.ref):
-            return
+            return None
         verdict.answered(event.ref, watched.frame.interval)
         verdict.greens.end()
         verdict.blind.update(holds=True, at=event.ref.captured_at)
         if self._now >= verdict.yellow_at():
             verdict.light = max(Light.YELLOW, verdict.light or Light.GREEN)
             self._trigger(watched, event.ref)
+        return event.ref
 
-    def _on_failure(self, watched: Watched, lane: Lane, event: events.BrainFailed) -> None:
+    def _on_failure(self, watched: Watched, lane: Lane, event: events.BrainFailed) -> Cause:
         limit = self.policy.failures_to_halt
         if limit is None:
-            if event.ref is not None:
-                verdict = events.FastVerdict(event.ref, event.brain, Light.YELLOW)
-                self._on_verdict(watched, lane, verdict)
-            return
+            if event.ref is None:
+                return None
+            as_yellow = events.FastVerdict(event.ref, event.brain, Light.YELLOW)
+            return self._on_verdict(watched, lane, as_yellow)
         lane.verdict.greens.end()
         lane.verdict.failures.add()
         if lane.verdict.failures.count >= limit and watched.requires(lane):
             self._fault(HaltCause.BRAIN_FAILED, watched, event.brain, event.reason)
+        return None
 
     def _on_review(self, watched: Watched, review: OpenReview, event: events.ReviewEvent) -> None:
         match event:
@@ -291,7 +293,8 @@ class Guard:
 
     def _open(self, watched: Watched, trigger: FrameRef, refs: tuple[FrameRef, ...]) -> None:
         due = self._now + self.policy.review_deadline
-        review = OpenReview(next(self._review_ids), trigger, refs, due)
+        self._reviews += 1
+        review = OpenReview(self._reviews, trigger, refs, due)
         watched.desk.open = review
         if self.policy.slow in self.roster.down:
             self._overdue(watched, ended=True)
@@ -351,7 +354,7 @@ class Guard:
 
     # What follows from where things stand now.
 
-    def _settle(self, cause: FrameRef | None) -> None:
+    def _settle(self, cause: Cause) -> None:
         for watched in self.roster.sources.values():
             fps = watched.wanted_fps
             for lane in watched.set_rate(fps, self._now):

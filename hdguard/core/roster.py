@@ -104,6 +104,14 @@ class Roster:
         watched = self.sources.get(source_id)
         return watched.lanes.get(brain) if watched else None
 
+    def admits(self, ref: FrameRef, brain: str, now: float) -> bool:
+        """True while this frame is young enough to be given to that brain."""
+        lane = self.lane(ref.source_id, brain)
+        if lane is None:
+            return False
+        limits = lane.verdict.limits(self.sources[ref.source_id].frame.interval)
+        return now - ref.captured_at <= limits.halt
+
     def lanes(self) -> Iterator[tuple[Watched, Lane]]:
         """Every brain on every source that has not ended."""
         for watched in self.sources.values():
