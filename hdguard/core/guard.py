@@ -61,6 +61,7 @@ class Guard:
             ValueError: the policy names no required source or no required brain.
         """
         self.policy = policy
+        self.boot = boot
         self.roster = Roster(policy)
         self._halts = HaltLedger(boot)
         self._permits = PermitClock(now)

@@ -1,0 +1,5 @@
+"""`python -m hdguard` is the `hdguard` command."""
+
+from hdguard.cli import main
+
+main()

@@ -1,0 +1,288 @@
+"""The composition root: the only file that names concrete parts and puts them together."""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, partial
+from typing import Any, Literal
+
+import uvloop
+
+from hdguard import __version__
+from hdguard.actuators.base import Actuator, ActuatorError
+from hdguard.actuators.recording import RecordingActuator
+from hdguard.brains.base import BrainError
+from hdguard.brains.trace import TraceRecorder
+from hdguard.config import Config, ConfigError, FastConfig, SlowConfig, settings_of
+from hdguard.core.policy import Policy
+from hdguard.ingest.base import FrameSource, SourceError
+from hdguard.ingest.file import FileSettings, FileSource
+from hdguard.replay.campaign import Done, run_here, run_in_pool
+from hdguard.replay.dataset import Entry
+from hdguard.replay.folder import RunFolder
+from hdguard.replay.results import Outcome, VideoResult, video_result
+from hdguard.replay.runner import Crew, VideoSettings, run_video
+from hdguard.runtime.virtual_time import run_virtual
+from hdguard.workers.base import FastSeat, Seat, SlowSeat
+from hdguard.workers.inline import Cost, InlineFastSeat, InlineSlowSeat
+from hdguard.workers.seats import WorkerFastBrain, WorkerSlowBrain
+from hdguard.workers.thread import ThreadFastSeat
+
+FAST_BRAINS = {"trace": "hdguard.brains.trace:TraceFastBrain"}
+SLOW_BRAINS = {"trace": "hdguard.brains.trace:TraceSlowBrain"}
+
+Pace = Literal["realtime", "virtual"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPlan:
+    """How a replay is made; plain values, so that worker processes get it whole.
+
+    Attributes:
+        config: the configuration.
+        pace: the pace.
+        cost: what a brain costs in the virtual pace; None: what each brain declares.
+        drain: seconds that open reviews are awaited; None: the policy's review deadline.
+    """
+
+    config: Config
+    pace: Pace = "realtime"
+    cost: Cost | None = None
+    drain: float | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """The policy with its brains.
+
+        Raises:
+            ConfigError: a brain's name is unknown, is used twice, or its settings are wrong.
+        """
+        config = self.config
+        if not config.fast:
+            msg = "no FastBrain is configured: give --fast NAME, or [[fast]] in the configuration"
+            raise ConfigError(msg)
+        plans = [
+            fast.plan(_settings(FAST_BRAINS, fast, f"fast.{n}").name)
+            for n, fast in enumerate(config.fast)
+        ]
+        slow = _settings(SLOW_BRAINS, config.slow, "slow").name if config.slow else ""
+        names = [plan.name for plan in plans] + [slow]
+        if len(set(names)) < len(names):
+            msg = f"two brains have one name: {sorted(names)}; set settings.name"
+            raise ConfigError(msg)
+        return replace(config.policy.policy(), brains=tuple(plans), slow=slow)
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What stands at the head of the results: all that another run must share to be resumed."""
+        policy = self.policy
+        return {
+            "hdguard": __version__,
+            "policy": policy.name,
+            "pace": self.pace,
+            "cost": self.cost or "declared",
+            "drain": self.drain_seconds(policy),
+            "settings": asdict(self.config),
+        }
+
+    def drain_seconds(self, policy: Policy) -> float:
+        """Seconds that open reviews are awaited."""
+        return policy.review_deadline if self.drain is None else self.drain
+
+    def video_settings(self, folder: RunFolder) -> VideoSettings:
+        """How each video is run."""
+        policy = self.policy
+        return VideoSettings(
+            policy=policy,
+            drain=self.drain_seconds(policy),
+            stop_time=self.config.robot.stop_time,
+            journals=folder.journals,
+            flush_every=0.5 if self.pace == "realtime" else 0.0,
+        )
+
+
+def _resolve(target: str) -> Any:
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _settings(table: dict[str, str], chosen: FastConfig | SlowConfig, where: str) -> Any:
+    """The chosen brain's own settings, checked."""
+    if chosen.brain not in table:
+        msg = f"{where}.brain: no brain is called {chosen.brain!r}; there are {sorted(table)}"
+        raise ConfigError(msg)
+    kind = _resolve(table[chosen.brain])
+    return settings_of(kind.Settings, chosen.settings, f"{where}.settings")
+
+
+def _playing(settings: Any, pace: Pace) -> Any:
+    """A brain that plays recorded time really takes it where time is real."""
+    if any(f.name == "play" for f in fields(settings)):
+        return replace(settings, play=pace == "realtime")
+    return settings
+
+
+@cache
+def _brain(target: str, settings: Any) -> Any:
+    """A brain of this process: it is loaded once and outlives the video's event loop."""
+    return _resolve(target)(settings)
+
+
+def _cost(plan: ReplayPlan, brain: str) -> Cost:
+    return plan.cost or ("trace" if brain == "trace" else "fixed")
+
+
+def _fast_seat(plan: ReplayPlan, fast: FastConfig) -> FastSeat:
+    target = FAST_BRAINS[fast.brain]
+    settings = _playing(_settings(FAST_BRAINS, fast, "fast"), plan.pace)
+    build: Callable[[], Any] = partial(_brain, target, settings)
+    if plan.pace == "virtual":
+        return InlineFastSeat(build, _cost(plan, fast.brain), fast.cost)
+    if fast.seat == "thread":
+        # Not from the cache: a thread that is replaced must not share its brain with the old one.
+        return ThreadFastSeat(
+            partial(_resolve(target), settings), plan.config.worker.restarts_per_minute
+        )
+    return WorkerFastBrain(
+        target, asdict(settings), settings.name, settings.spec, plan.config.worker
+    )
+
+
+def _slow_seat(plan: ReplayPlan, slow: SlowConfig) -> SlowSeat:
+    target = SLOW_BRAINS[slow.brain]
+    settings = _playing(_settings(SLOW_BRAINS, slow, "slow"), plan.pace)
+    if plan.pace == "virtual":
+        build = partial(_brain, target, settings)
+        return InlineSlowSeat(build, _cost(plan, slow.brain), slow.cost)
+    return WorkerSlowBrain(
+        target, asdict(settings), settings.name, settings.spec, plan.config.worker
+    )
+
+
+@asynccontextmanager
+async def crew(plan: ReplayPlan) -> AsyncIterator[Crew]:
+    """The brains in their seats, ready; closed at the end.
+
+    Raises:
+        BrainError: one cannot be loaded or was not ready in time.
+    """
+    fast = [_fast_seat(plan, each) for each in plan.config.fast]
+    slow = _slow_seat(plan, plan.config.slow) if plan.config.slow else None
+    seats: list[Seat] = [*fast, *([slow] if slow else [])]
+    async with AsyncExitStack() as stack:
+        for seat in seats:
+            stack.push_async_callback(seat.close)
+        started = await asyncio.gather(*(seat.start() for seat in seats), return_exceptions=True)
+        for failure in started:
+            if failure is not None:
+                raise failure
+        yield Crew({seat.name: seat for seat in fast}, slow)
+
+
+class ReplayStage:
+    """What each video gets anew."""
+
+    def __init__(self, plan: ReplayPlan) -> None:
+        self._plan = plan
+
+    def source(self, entry: Entry) -> FrameSource:
+        """The entry's file."""
+        config = self._plan.config.source
+        return FileSource(
+            FileSettings(
+                path=str(entry.path),
+                source_id=entry.video,
+                ignore_regions=config.ignore_regions,
+                image_fps=config.image_fps,
+                decode="inline" if self._plan.pace == "virtual" else "thread",
+            )
+        )
+
+    def actuator(self) -> Actuator:
+        """The ideal robot."""
+        return RecordingActuator(self._plan.config.robot)
+
+    def recorder(self) -> TraceRecorder:
+        """The trace's notebook."""
+        return TraceRecorder()
+
+
+async def _run(plan: ReplayPlan, entry: Entry, ready: Crew, folder: RunFolder) -> VideoResult:
+    try:
+        outcome, trace = await run_video(
+            entry, ready, ReplayStage(plan), plan.video_settings(folder)
+        )
+    except* (BrainError, SourceError, ActuatorError, OSError) as failed:
+        # One video must not take the others down; it stays in n and is named.
+        outcome, trace = Outcome(failed="; ".join(_leaves(failed))), {}
+    video = video_result(entry, outcome)
+    folder.save(entry, video, trace)
+    return video
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[str]:
+    found: list[str] = []
+    for error in group.exceptions:
+        inner = _leaves(error) if isinstance(error, BaseExceptionGroup) else [str(error)]
+        found.extend(inner)
+    return found
+
+
+async def _run_one(plan: ReplayPlan, entry: Entry, folder: RunFolder) -> VideoResult:
+    async with crew(plan) as ready:
+        return await _run(plan, entry, ready, folder)
+
+
+def run_virtually(plan: ReplayPlan, folder: RunFolder, entry: Entry) -> VideoResult:
+    """Run one video in virtual time; what a worker process does."""
+    return run_virtual(_run_one(plan, entry, folder))
+
+
+async def _run_in_realtime(
+    plan: ReplayPlan, entries: Sequence[Entry], folder: RunFolder, done: Done
+) -> None:
+    async with crew(plan) as ready:
+        for entry in entries:
+            done(await _run(plan, entry, ready, folder))
+
+
+def replay(
+    plan: ReplayPlan, entries: Sequence[Entry], folder: RunFolder, done: Done, workers: int = 1
+) -> None:
+    """Run the entries; each finished one is in the folder before `done` hears of it.
+
+    Raises:
+        ConfigError: several workers are asked for in realtime.
+        BrainError: a brain cannot be loaded.
+    """
+    if plan.pace == "realtime":
+        if workers > 1:
+            msg = "--workers above 1 needs --pace virtual: in realtime they would share one device"
+            raise ConfigError(msg)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_run_in_realtime(plan, entries, folder, done))
+        return
+    work = partial(run_virtually, plan, folder)
+    if workers > 1:
+        run_in_pool(entries, work, done, workers=workers, folder=folder)
+    else:
+        run_here(entries, work, done)
+
+
+def check_brains(plan: ReplayPlan) -> None:
+    """Load nothing, but check every brain's name and settings.
+
+    Raises:
+        ConfigError: one is wrong.
+    """
+    _ = plan.policy
+
+
+def merge_traces(folder: RunFolder, entries: Sequence[Entry]) -> dict[str, Any]:
+    """One trace of all finished videos."""
+    recorder = TraceRecorder()
+    for data in folder.traces(entries):
+        recorder.merge(data)
+    return recorder.data()

@@ -1,0 +1,273 @@
+"""The commands. Each does one thing, says what went wrong and what to do, and sets its exit code.
+
+0 all is well · 1 it ran, and something in it failed · 2 wrong usage · 65 the data are wrong
+(dataset, annotations, journal, trace) · 78 the configuration is wrong · 130 interrupted.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hdguard import __version__, app
+from hdguard.brains.base import BrainError
+from hdguard.config import Config, ConfigError, FastConfig, SlowConfig, load_config, shown
+from hdguard.core.policy import PRESETS
+from hdguard.replay.check import check_dataset, render_check
+from hdguard.replay.dataset import Entry, load_dataset, load_truth
+from hdguard.replay.folder import FolderError, RunFolder, default_folder
+from hdguard.replay.predictions import load_predictions, score_predictions
+from hdguard.replay.problems import DatasetError
+from hdguard.replay.report import make_console, print_predictions, print_run
+from hdguard.replay.results import ResultsError, VideoResult
+from hdguard.runtime.explain import timeline
+from hdguard.runtime.journal import JournalError, read_journal
+from hdguard.workers.inline import Cost
+
+DATA_ERROR, CONFIG_ERROR, INTERRUPTED = 65, 78, 130
+
+cli = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Watches a household robot through its cameras and stops it before it does harm.",
+)
+dataset = typer.Typer(no_args_is_help=True, help="Look at a dataset without running anything.")
+cli.add_typer(dataset, name="dataset")
+
+Preset = Literal["sidecar", "paper"]
+assert set(get_args(Preset)) == set(PRESETS)
+
+Truth = Annotated[
+    Path | None, typer.Option(help="The truth file, where several disagree.", metavar="FILE")
+]
+ConfigFile = Annotated[Path | None, typer.Option(help="Configuration (TOML).", metavar="FILE")]
+
+
+def main() -> None:
+    """Entry point of the `hdguard` command."""
+    cli()
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """The one boundary: an error by blame becomes a message and an exit code."""
+    try:
+        yield
+    except ConfigError as error:
+        _say_error(str(error))
+        raise typer.Exit(CONFIG_ERROR) from error
+    except (DatasetError, ResultsError, FolderError, JournalError, BrainError) as error:
+        _say_error(str(error))
+        raise typer.Exit(DATA_ERROR) from error
+
+
+def _say_error(message: str) -> None:
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    for line in message.splitlines():
+        console.print(f"hdguard: {line}")
+
+
+@cli.command(
+    epilog="Examples:\n\n"
+    "  hdguard replay data/ --fast trace:t.json --slow trace:t.json --pace virtual --workers 2\n\n"
+    "  hdguard replay data/ --policy paper --pace virtual --cost none --drain 0 --fast trace:t.json"
+    "\n\n"
+    "  hdguard replay data/ --config hdguard.toml --out runs/night --resume"
+)
+def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
+    dataset: Annotated[Path, typer.Argument(help="Folder with anno_truth.json and videos.")],
+    fast: Annotated[
+        list[str] | None, typer.Option(help="FastBrain, as NAME or NAME:PATH; repeatable.")
+    ] = None,
+    slow: Annotated[str | None, typer.Option(help="SlowBrain, as NAME or NAME:PATH.")] = None,
+    config: ConfigFile = None,
+    policy: Annotated[Preset | None, typer.Option(help="Default: the configuration's.")] = None,
+    pace: Annotated[
+        app.Pace, typer.Option(help="Only realtime gives latencies that may be quoted.")
+    ] = "realtime",
+    cost: Annotated[
+        Cost | None, typer.Option(help="What a brain costs in the virtual pace.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; needs --pace virtual.")] = 1,
+    drain: Annotated[
+        float | None,
+        typer.Option(min=0, help="Seconds that open reviews are awaited; 0 drops them."),
+    ] = None,
+    stop_time: Annotated[
+        float | None, typer.Option(min=0, help="Seconds from a halt to standstill.")
+    ] = None,
+    truth: Truth = None,
+    safe: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of safe material; repeatable.", metavar="DIR"),
+    ] = None,
+    unlisted: Annotated[
+        Literal["skip", "safe"], typer.Option(help="What videos in no truth file are.")
+    ] = "skip",
+    strict: Annotated[bool, typer.Option(help="Any wrong annotation ends the run.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Default: runs/<time>.", metavar="DIR")] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with the run in --out.")] = False,
+) -> None:
+    """Replay a dataset through the whole pipeline, and score every warning."""
+    with _errors():
+        if resume and out is None:
+            msg = "--resume: say which run with --out DIR"
+            raise FolderError(msg)
+        settings = _configured(config, fast or [], slow, policy, stop_time)
+        plan = app.ReplayPlan(settings, pace, cost, drain)
+        app.check_brains(plan)
+        found = load_dataset(
+            dataset, truth=truth, safe=safe or (), unlisted=unlisted, strict=strict
+        )
+        entries = [*found.entries][:limit]
+        if not entries:
+            msg = f"{dataset}: nothing to replay; `hdguard dataset check` says why"
+            raise DatasetError(msg)
+        folder = RunFolder(out or default_folder(datetime.now(UTC).strftime("%Y%m%d-%H%M%S")))  # noqa: TID251 - a run folder's name
+        folder.prepare(plan.header, resume=resume)
+        code = _replay(plan, entries, folder, workers)
+        results = folder.finish(entries, plan.header, found.left_out)
+        _write_json(folder.path / "trace.json", app.merge_traces(folder, entries))
+    print_run(make_console(), results)
+    typer.echo(f"\nresults: {folder.path}")
+    if code == INTERRUPTED:
+        typer.echo(f"interrupted; go on with: hdguard replay ... --out {folder.path} --resume")
+    raise typer.Exit(code or (1 if results.summary.failed else 0))
+
+
+def _replay(plan: app.ReplayPlan, entries: Sequence[Entry], folder: RunFolder, workers: int) -> int:
+    """Run what is not finished yet, with a progress bar; returns the exit code so far."""
+    todo = [entry for entry in entries if folder.load(entry) is None]
+    bar = Progress(
+        TextColumn("replay"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[last]}"),
+        console=Console(stderr=True),
+    )
+    with bar:
+        task = bar.add_task(
+            "replay", total=len(entries), completed=len(entries) - len(todo), last=""
+        )
+
+        def done(video: VideoResult) -> None:
+            bar.update(task, advance=1, last=video.video)
+
+        try:
+            app.replay(plan, todo, folder, done, workers)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+    return 0
+
+
+def _configured(
+    path: Path | None,
+    fast: list[str],
+    slow: str | None,
+    policy: str | None,
+    stop_time: float | None,
+) -> Config:
+    """The configuration file, with what the options change in it."""
+    config = load_config(path) if path is not None else Config()
+    if policy is not None:
+        config = replace(config, policy=replace(config.policy, preset=policy))  # type: ignore[arg-type]
+    if fast:
+        config = replace(config, fast=tuple(FastConfig(*_named(each)) for each in fast))
+    if slow is not None:
+        config = replace(config, slow=SlowConfig(*_named(slow)))
+    if stop_time is not None:
+        config = replace(config, robot=replace(config.robot, stop_time=stop_time))
+    return config
+
+
+def _named(option: str) -> tuple[str, dict[str, Any]]:
+    name, _, path = option.partition(":")
+    return name, {"path": path} if path else {}
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+
+
+@cli.command(
+    epilog="Example:\n\n  hdguard score predictions.json --truth anno_truth.json --json scores.json"
+)
+def score(
+    predictions: Annotated[
+        Path, typer.Argument(help='JSON: {video: {"status": "red"|..., "timestamp": s|null}}.')
+    ],
+    truth: Annotated[Path, typer.Option(help="The truth file.", metavar="FILE")],
+    json: Annotated[
+        Path | None, typer.Option(help="Write the scores there too.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Score anyone's predictions; nothing is run."""
+    with _errors():
+        result = score_predictions(load_predictions(predictions), load_truth(truth))
+        if json is not None:
+            _write_json(json, result)
+    print_predictions(make_console(), result)
+    raise typer.Exit(1 if result.problems else 0)
+
+
+@dataset.command(epilog="Example:\n\n  hdguard dataset check HomeSafe-Bench/")
+def check(
+    folder: Annotated[Path, typer.Argument(help="Folder with anno_truth.json and videos.")],
+    truth: Truth = None,
+) -> None:
+    """Count a dataset by label beside the published counts, and list all that is wrong with it."""
+    with _errors():
+        report = check_dataset(load_dataset(folder, truth=truth))
+    make_console().print(render_check(report))
+    raise typer.Exit(0 if report.ok else 1)
+
+
+@cli.command(
+    epilog="Example:\n\n  hdguard explain runs/20260101-120000/journals/230_C4_L1_D1.mp4.jsonl"
+)
+def explain(
+    journal: Annotated[Path, typer.Argument(help="A journal of a run.")],
+) -> None:
+    """Step the guard again from a journal and print what happened and why."""
+    with _errors():
+        written = read_journal(journal)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{journal}: policy {written.policy.name}, written {written.header['written']}")
+    differs = 0
+    for line in timeline(written):
+        differs += line.differs
+        console.print(f"{'! ' if line.differs else '  '}{line.at:8.3f} {line.text}")
+    if written.torn:
+        console.print("the last line is cut short and was left out: the process died writing it")
+    if differs:
+        console.print(f"{differs} steps are decided otherwise today: policy or guard have changed")
+    raise typer.Exit(1 if differs else 0)
+
+
+@cli.command(name="check-config", epilog="Example:\n\n  hdguard check-config hdguard.toml")
+def check_config(
+    file: Annotated[Path, typer.Argument(help="Configuration (TOML).")],
+) -> None:
+    """Check a configuration and print what it means in full; exit 78 if it is wrong."""
+    with _errors():
+        effective = shown(file)
+        config = load_config(file)
+        if config.fast:
+            app.check_brains(app.ReplayPlan(config))
+    typer.echo(msgspec.json.format(msgspec.json.encode(effective), indent=2).decode())
+
+
+@cli.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)

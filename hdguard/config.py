@@ -1,0 +1,214 @@
+"""The whole configuration: one TOML file, checked before anything starts.
+
+An unknown key is an error with its path: a typing mistake in a safety setting must not pass for
+its default. A value may come from elsewhere: `{ from_env = "NAME" }` or `{ from_file = "PATH" }`.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from hdguard.actuators.recording import RecordingSettings
+from hdguard.core.policy import PRESETS, BrainPlan, Overdue, Pending, Policy, Resample, Window
+from hdguard.workers.supervisor import WorkerSettings
+
+SECRET = "***"
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used: names the file and the key, and says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyConfig:
+    """`[policy]`: a preset, and the settings in which it is changed."""
+
+    preset: Literal["paper", "sidecar"] = "sidecar"
+    start_greens: int | None = None
+    release_greens: int | None = None
+    failures_to_halt: int | None = None
+    fast_deadline: float | None = None
+    review_deadline: float | None = None
+    review_overdue: Overdue | None = None
+    pending: Pending | None = None
+    resample: Resample | None = None
+    window: Window | None = None
+    fault_clear: Literal["auto", "reset"] | None = None
+
+    def policy(self) -> Policy:
+        """The preset with its changes."""
+        changes = {k: v for k, v in asdict(self).items() if k != "preset" and v is not None}
+        return replace(PRESETS[self.preset], **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class FastConfig:
+    """`[[fast]]`: a FastBrain.
+
+    Attributes:
+        brain: its name in the table of brains.
+        settings: the brain's own settings.
+        required, adaptive, fps, deadline: see `BrainPlan`.
+        seat: where it sits in realtime: on a thread of the daemon, or in a process of its own.
+        cost: seconds per frame in the virtual pace, if not what the brain declares.
+    """
+
+    brain: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    required: bool = True
+    adaptive: bool = True
+    fps: float = 5.0
+    deadline: float | None = None
+    seat: Literal["thread", "process"] = "thread"
+    cost: float | None = None
+
+    def plan(self, name: str) -> BrainPlan:
+        """What the guard must know of it."""
+        return BrainPlan(name, self.required, self.adaptive, self.fps, self.deadline)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowConfig:
+    """`[slow]`: the SlowBrain; always in a process of its own in realtime."""
+
+    brain: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConfig:
+    """`[source]`: how the files of a dataset are read; see `FileSettings`."""
+
+    ignore_regions: tuple[tuple[float, float, float, float], ...] = ()
+    image_fps: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything."""
+
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    fast: tuple[FastConfig, ...] = ()
+    slow: SlowConfig | None = None
+    source: SourceConfig = field(default_factory=SourceConfig)
+    robot: RecordingSettings = field(default_factory=RecordingSettings)
+    worker: WorkerSettings = field(default_factory=WorkerSettings)
+
+
+_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def _adapter(*kinds: type[Any]) -> TypeAdapter[Any]:
+    """Checks the first of these dataclasses; the others are those inside it.
+
+    Parts declare plain dataclasses and know nothing of pydantic, so strictness is put on here.
+    """
+    for kind in kinds:
+        kind.__pydantic_config__ = _STRICT
+    return TypeAdapter(kinds[0])
+
+
+_ADAPTER = _adapter(
+    Config, PolicyConfig, FastConfig, SlowConfig, SourceConfig, RecordingSettings, WorkerSettings
+)
+
+
+def load_config(path: Path) -> Config:
+    """Read and check a configuration file.
+
+    Raises:
+        ConfigError: it cannot be read, is no TOML, or a key or value in it is wrong.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path}: cannot be read: {error}"
+        raise ConfigError(msg) from error
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        msg = f"{path}: not TOML: {error}"
+        raise ConfigError(msg) from error
+    config: Config = validate(_resolved(raw, path, ""), _ADAPTER, str(path))
+    return config
+
+
+def settings_of(kind: type[Any], raw: Mapping[str, Any], where: str) -> Any:
+    """A part's own settings, checked.
+
+    Raises:
+        ConfigError: names `where` and the key.
+    """
+    return validate(dict(raw), _adapter(kind), where)
+
+
+def validate(raw: object, adapter: TypeAdapter[Any], where: str) -> Any:
+    """Check plain data against its type.
+
+    Raises:
+        ConfigError: names every key that is wrong.
+    """
+    try:
+        return adapter.validate_python(raw)
+    except ValidationError as error:
+        found = [
+            f"{where}: {'.'.join(str(part) for part in e['loc'])}: {_words(e['type'], e['msg'])}"
+            for e in error.errors()
+        ]
+        raise ConfigError("\n".join(found)) from error
+
+
+def _words(kind: str, message: str) -> str:
+    return "unknown key" if kind in {"unexpected_keyword_argument", "extra_forbidden"} else message
+
+
+def _resolved(raw: Any, path: Path, key: str) -> Any:
+    """Values from the environment and from files put in their places."""
+    if isinstance(raw, list):
+        return [_resolved(each, path, f"{key}.{n}") for n, each in enumerate(raw)]
+    if not isinstance(raw, dict):
+        return raw
+    if set(raw) == {"from_env"}:
+        name = str(raw["from_env"])
+        if name not in os.environ:
+            msg = f"{path}: {key}: the environment has no {name}"
+            raise ConfigError(msg)
+        return os.environ[name]
+    if set(raw) == {"from_file"}:
+        file = path.parent / str(raw["from_file"])
+        try:
+            return file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            msg = f"{path}: {key}: {file} cannot be read: {error}"
+            raise ConfigError(msg) from error
+    return {k: _resolved(v, path, f"{key}.{k}" if key else k) for k, v in raw.items()}
+
+
+def shown(path: Path) -> dict[str, Any]:
+    """The effective configuration as plain data; what came from elsewhere is not shown.
+
+    Raises:
+        ConfigError: as `load_config`.
+    """
+    effective = asdict(load_config(path))
+    _hide(tomllib.loads(path.read_text(encoding="utf-8")), effective)
+    return effective
+
+
+def _hide(raw: Any, effective: Any) -> None:
+    pairs = raw.items() if isinstance(raw, dict) else enumerate(raw)
+    for key, value in pairs:
+        if isinstance(value, dict) and set(value) in ({"from_env"}, {"from_file"}):
+            effective[key] = SECRET
+        elif isinstance(value, dict | list) and not isinstance(effective[key], tuple):
+            _hide(value, effective[key])
+        elif isinstance(value, list):
+            for each, shown_each in zip(value, effective[key], strict=True):
+                if isinstance(each, dict):
+                    _hide(each, shown_each)

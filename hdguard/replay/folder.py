@@ -1,0 +1,106 @@
+"""A run's folder: every finished video is on disk at once, so that nothing is lost or run twice."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hdguard.replay.dataset import Entry
+from hdguard.replay.results import (
+    Results,
+    ResultsError,
+    VideoResult,
+    decode_video,
+    encode_video,
+    write_atomic,
+    write_results,
+)
+
+
+class FolderError(Exception):
+    """The run's folder cannot be used as asked: says why and what to do."""
+
+
+class RunFolder:
+    """Where a run writes.
+
+    `run.json` says how the run is made, `videos/` has one result per finished video, `traces/` one
+    trace, `journals/` one journal; the rest is written when the run ends or is interrupted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.journals = path / "journals"
+        self._videos = path / "videos"
+        self._traces = path / "traces"
+
+    def prepare(self, run: Mapping[str, Any], *, resume: bool) -> None:
+        """Make the folder, or take up an earlier run that was made in the same way.
+
+        Raises:
+            FolderError: there is another run in it, or nothing can be written there.
+        """
+        header = self.path / "run.json"
+        try:
+            if header.exists() and not resume:
+                msg = f"{self.path}: holds a run already; give --resume, or another --out"
+                raise FolderError(msg)
+            if header.exists():
+                self._compare(run, msgspec.json.decode(header.read_bytes()))
+                return
+            for folder in (self._videos, self._traces, self.journals):
+                folder.mkdir(parents=True, exist_ok=True)
+            write_atomic(header, msgspec.json.format(msgspec.json.encode(run), indent=2))
+        except OSError as error:
+            msg = f"{error.filename or self.path}: {error.strerror}"
+            raise FolderError(msg) from error
+
+    def _compare(self, run: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
+        wanted = msgspec.json.decode(msgspec.json.encode(run))
+        for key in sorted({*wanted, *earlier}):
+            if wanted.get(key) != earlier.get(key):
+                msg = (
+                    f"{self.path}: --resume, but the run there was made with another {key}: "
+                    f"{earlier.get(key)!r}, now {wanted.get(key)!r}"
+                )
+                raise FolderError(msg)
+
+    def save(self, entry: Entry, video: VideoResult, trace: Mapping[str, Any]) -> None:
+        """Write a finished video; the result comes last, since it says that all is there."""
+        if trace:
+            write_atomic(self._traces / f"{entry.slug}.json", msgspec.json.encode(trace))
+        write_atomic(self._videos / f"{entry.slug}.json", encode_video(video))
+
+    def load(self, entry: Entry) -> VideoResult | None:
+        """The finished result of a video, or None if it has to be run."""
+        try:
+            return decode_video((self._videos / f"{entry.slug}.json").read_bytes())
+        except (FileNotFoundError, ResultsError):
+            return None
+
+    def traces(self, entries: Iterable[Entry]) -> list[dict[str, Any]]:
+        """The traces of the finished videos."""
+        files = [self._traces / f"{entry.slug}.json" for entry in entries]
+        return [msgspec.json.decode(f.read_bytes()) for f in files if f.exists()]
+
+    def finish(
+        self, entries: Sequence[Entry], run: Mapping[str, Any], left_out: Sequence[str]
+    ) -> Results:
+        """Write the results of every finished video, in the order of the entries."""
+        done = [video for entry in entries if (video := self.load(entry)) is not None]
+        unfinished = len(entries) - len(done)
+        if unfinished:
+            left_out = [*left_out, f"{unfinished} videos not run yet: go on with --resume"]
+        return write_results(self.path, run, done, left_out=left_out)
+
+
+def default_folder(now: str) -> Path:
+    """`runs/<time>`, or the first `runs/<time>-<n>` that is free."""
+    for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
+        path = Path("runs") / f"{now}{suffix}"
+        if not os.path.lexists(path):
+            return path
+    msg = f"runs/{now}: a thousand runs in one second; give --out"
+    raise FolderError(msg)

@@ -1,0 +1,82 @@
+"""Tells a journal as a story: steps the guard again and prints what mattered, with times."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from hdguard.core import actions, events
+from hdguard.core.actions import Action, Permit
+from hdguard.core.types import NO_HAZARD, FrameRef, Hazard, Speed
+from hdguard.runtime.journal import Step, Written, fields, step_again
+
+QUIET = (events.FrameSeen, events.RobotSeen, events.DeadlineReached, events.HaltDelivered)
+"""Events that are shown only where something followed from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the story; `differs` says that the guard decides otherwise today."""
+
+    at: float
+    text: str
+    differs: bool = False
+
+
+def timeline(written: Written) -> Iterator[Line]:
+    """What happened and what followed; times are seconds since the guard began."""
+    speed: Speed | None = None
+    for step, now_decided in step_again(written):
+        at = step.now - written.began
+        shown, speed = _worth_showing(step.actions, speed)
+        if shown or not isinstance(step.event, QUIET):
+            yield Line(at, f"{_words(step.event)}{_arrow(shown)}")
+        if now_decided != step.actions:
+            yield Line(at, _difference(step, now_decided), differs=True)
+
+
+def _worth_showing(
+    decided: tuple[Action, ...], speed: Speed | None
+) -> tuple[list[Action], Speed | None]:
+    """Permits are shown where their speed changes, and a halt where it is not a repeat."""
+    shown: list[Action] = []
+    for action in decided:
+        if isinstance(action, Permit):
+            if action.speed is speed:
+                continue
+            speed = action.speed
+        if isinstance(action, actions.Halt) and action.repeat > 0:
+            continue
+        shown.append(action)
+    return shown, speed
+
+
+def _arrow(shown: list[Action]) -> str:
+    return "".join(f"\n           -> {_words(action)}" for action in shown)
+
+
+def _words(value: object) -> str:
+    known = fields(value).items()
+    said = ", ".join(f"{name} {_value(v)}" for name, v in known if v != NO_HAZARD)
+    return f"{type(value).__name__}{': ' if said else ''}{said}"
+
+
+def _value(value: object) -> str:
+    match value:
+        case FrameRef():
+            return f"{value.source_id} at {value.media_time:.3f} s"
+        case tuple() if value and all(isinstance(v, FrameRef) for v in value):
+            return " ".join(f"{v.media_time:.3f}" for v in value) + " s"
+        case float():
+            return f"{value:.3f}"
+        case Hazard():
+            return " ".join(filter(None, (value.category, value.severity, value.text)))
+        case IntEnum():
+            return value.name
+        case _:
+            return str(value)
+
+
+def _difference(step: Step, now_decided: tuple[Action, ...]) -> str:
+    was = "; ".join(_words(a) for a in step.actions) or "nothing"
+    now = "; ".join(_words(a) for a in now_decided) or "nothing"
+    return f"line {step.line}: the journal says {was}; the guard now decides {now}"

@@ -1,0 +1,274 @@
+"""The one path of a frame, live and replayed: source, sampler, brain, guard, outbox, robot.
+
+`dispatch` is not async: nothing comes between a decision and its outbox, so neither a slow journal,
+review nor broker can delay a halt. What differs between live and replay, and between the paces, is
+which source, seat, actuator and event loop are handed in; nothing here asks.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TypeVar, assert_never
+
+from hdguard.actuators.base import Actuator, ActuatorError
+from hdguard.brains.base import BrainError, Shot
+from hdguard.core import actions, events
+from hdguard.core.events import Event
+from hdguard.core.guard import Guard
+from hdguard.core.policy import LOW_FPS, BrainPlan, kill_after
+from hdguard.core.review_window import PLANS
+from hdguard.core.sampling import FrameSampler
+from hdguard.core.types import Light
+from hdguard.ingest.base import Frame, FrameSource, SourceError
+from hdguard.runtime.mailbox import Mailbox, Outbox, Sampled
+from hdguard.runtime.observer import Judged, Observer
+from hdguard.runtime.reviewer import Reviewer
+from hdguard.workers.base import FastSeat, SlowSeat
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a pipeline is made of; seats are started and closed by whoever made them."""
+
+    sources: tuple[FrameSource, ...]
+    fast: Mapping[str, FastSeat]
+    slow: SlowSeat | None
+    actuator: Actuator
+    observers: tuple[Observer, ...] = ()
+
+
+class _Finished(Exception):  # noqa: N818 - it is good news
+    """Ends the task group."""
+
+
+class Pipeline:
+    """Wires the parts to the guard and keeps the guard's one timer."""
+
+    def __init__(self, guard: Guard, parts: Parts) -> None:
+        self.guard = guard
+        self.parts = parts
+        self.mailboxes = {b.name: Mailbox() for b in guard.policy.brains}
+        self.stale = 0
+        self.source_errors: dict[str, SourceError] = {}
+        self._loop = asyncio.get_running_loop()
+        self._calls = asyncio.TaskGroup()
+        self._samplers = {
+            (s.source_id, b.name): FrameSampler(LOW_FPS if b.adaptive else b.fps)
+            for s in guard.policy.sources
+            for b in guard.policy.brains
+        }
+        self._reviewer = Reviewer(guard, parts.slow, self.dispatch, parts.observers)
+        self._halts: Outbox[actions.Halt | actions.Release] = Outbox(_same_halt)
+        self._permits: Outbox[actions.Permit] = Outbox(lambda _, __: True)
+        self._notes: Outbox[actions.Notify | actions.Escalate] = Outbox(_same_note)
+        self._timer = _Timer(self._loop, self._on_deadline)
+
+    async def run(self, until: Callable[[], Awaitable[None]]) -> None:
+        """Work until that is over.
+
+        Raises:
+            ExceptionGroup: a part failed in a way that it is not allowed to.
+        """
+        plans = {b.name: b for b in self.guard.policy.brains}
+        seats = [*self.parts.fast.values(), *([self.parts.slow] if self.parts.slow else [])]
+        for seat in seats:
+            seat.listen(self.dispatch)
+        try:
+            async with self._calls as group:
+                for source in self.parts.sources:
+                    group.create_task(self.pump(source), name=f"pump {source.source_id}")
+                for name, seat in self.parts.fast.items():
+                    group.create_task(self.watch(seat, plans[name]), name=f"watch {name}")
+                group.create_task(self._reviewer.work(group), name="review")
+                group.create_task(self.drive(self._halts, self._send_halt), name="halts")
+                group.create_task(
+                    self.drive(self._permits, self.parts.actuator.permit), name="permits"
+                )
+                group.create_task(self.drive(self._notes, self.parts.actuator.notify), name="notes")
+                group.create_task(self.listen(), name="listen")
+                group.create_task(self._timer.failed(), name="deadlines")
+                self._timer.arm(self.guard.deadline)
+                await until()
+                raise _Finished
+        except* _Finished:
+            pass
+        finally:
+            self._timer.cancel()
+            for seat in seats:
+                seat.listen(None)
+
+    def dispatch(self, event: Event) -> None:
+        """Let the guard decide, and send what it decided on its way."""
+        now = self._loop.time()
+        decided = self.guard.step(event, now)
+        for action in decided:
+            self.perform(action)
+        for observer in self.parts.observers:
+            observer.stepped(now, event, decided)
+        self._timer.arm(self.guard.deadline)
+
+    def perform(self, action: actions.Action) -> None:
+        """Put the action where it belongs; never waits."""
+        match action:
+            case actions.Halt() | actions.Release():
+                self._halts.put(action)
+            case actions.Permit():
+                self._permits.put(action)
+            case actions.Notify() | actions.Escalate():
+                self._notes.put(action)
+            case actions.RequestReview() | actions.CancelReview():
+                self._reviewer.take(action)
+            case actions.SetSampleRate():
+                sampler = self._samplers[action.source_id, action.brain]
+                sampler.set_rate(action.fps, action.ref, self.guard.policy.resample)
+            case _:
+                assert_never(action)
+
+    async def pump(self, source: FrameSource) -> None:
+        """Offer every frame of the source to every brain's sampler."""
+        plan = PLANS[self.guard.policy.window]
+        album = FrameSampler(plan.fps) if plan.fps else None
+        up = False
+        try:
+            async with aclosing(source.frames()) as frames:  # type: ignore[type-var]
+                async for frame in frames:
+                    if not up:
+                        up = True
+                        self.dispatch(events.SourceUp(source.source_id, source.interval))
+                    self._offer(frame, album)
+        except SourceError as error:
+            self.source_errors[source.source_id] = error
+            self.dispatch(events.SourceLost(source.source_id, str(error)))
+        self.dispatch(events.SourceEnded(source.source_id))
+
+    def _offer(self, frame: Frame, album: FrameSampler | None) -> None:
+        ref = frame.ref
+        takers = [name for name in self.mailboxes if self._samplers[ref.source_id, name].offer(ref)]
+        kept = album.offer(ref) if album is not None else bool(takers)
+        if kept:
+            self._reviewer.keep(frame)
+        self.dispatch(events.FrameSeen(ref, kept))
+        for name in takers:
+            self.mailboxes[name].put(Sampled(frame, self._loop.time()))
+
+    async def watch(self, seat: FastSeat, plan: BrainPlan) -> None:
+        """Let the brain judge the newest frame, again and again."""
+        mailbox = self.mailboxes[seat.name]
+        deadline = self.guard.policy.deadline_of(plan)
+        while True:
+            sampled = await mailbox.get()
+            if self.guard.admits(sampled.frame.ref, seat.name, self._loop.time()):
+                self._reviewer.in_hand(seat.name, sampled.frame)
+                await self._judge(seat, sampled, deadline)
+            else:
+                self.stale += 1
+            mailbox.done()
+
+    async def _judge(self, seat: FastSeat, sampled: Sampled, deadline: float | None) -> None:
+        ref, given = sampled.frame.ref, self._loop.time()
+        call = self._calls.create_task(self._ask(seat, sampled.frame), name=f"call {seat.name}")
+        await asyncio.wait({call}, timeout=deadline)
+        if call.done():
+            self._judged(seat, sampled, given)
+            self.dispatch(call.result())
+            return
+        assert deadline is not None  # else the wait had no end
+        self.dispatch(events.BrainFailed(ref.source_id, seat.name, "late", ref))
+        await asyncio.wait({call}, timeout=kill_after(deadline) - deadline)
+        if not call.done():
+            call.cancel()
+            await seat.kill(f"no answer in {kill_after(deadline):g} s")
+            return
+        answer = call.result()
+        self._judged(seat, sampled, given)
+        if isinstance(answer, events.FastVerdict) and answer.light is Light.RED:
+            self.dispatch(replace(answer, late=True))
+
+    async def _ask(self, seat: FastSeat, frame: Frame) -> events.BrainEvent:
+        try:
+            return await seat.assess(Shot(frame.ref, frame.image.rgb(seat.spec)))
+        except (BrainError, SourceError) as error:
+            return events.BrainFailed(frame.ref.source_id, seat.name, str(error), frame.ref)
+
+    def _judged(self, seat: FastSeat, sampled: Sampled, given: float) -> None:
+        stamps = Judged(seat.name, sampled.frame.ref, sampled.at, given, self._loop.time())
+        for observer in self.parts.observers:
+            observer.judged(stamps)
+
+    async def drive(self, outbox: Outbox[T], send: Callable[[T], Awaitable[None]]) -> None:
+        """Publish one action after the other; the guard repeats what matters."""
+        while True:
+            action = await outbox.get()
+            try:
+                await send(action)
+            except ActuatorError as error:
+                if isinstance(action, actions.Halt):
+                    self.dispatch(events.HaltFailed(action.halt_id, str(error)))
+
+    async def _send_halt(self, action: actions.Halt | actions.Release) -> None:
+        await self.parts.actuator.halt(action)
+        if isinstance(action, actions.Halt):
+            self.dispatch(events.HaltDelivered(action.halt_id))
+
+    async def listen(self) -> None:
+        """What the robot and the operators say goes the same way as all else."""
+        async for event in self.parts.actuator.events():
+            self.dispatch(event)
+
+    async def settled(self) -> None:
+        """Wait until no brain has a frame before it or in hand."""
+        for mailbox in self.mailboxes.values():
+            await mailbox.settled()
+
+    def _on_deadline(self) -> None:
+        self.dispatch(events.DeadlineReached())
+
+
+def _same_halt(new: actions.Halt | actions.Release, last: actions.Halt | actions.Release) -> bool:
+    return type(new) is type(last) and new.halt_id == last.halt_id
+
+
+def _same_note(
+    new: actions.Notify | actions.Escalate, last: actions.Notify | actions.Escalate
+) -> bool:
+    return isinstance(new, actions.Notify) and isinstance(last, actions.Notify)
+
+
+class _Timer:
+    """The guard's one timer. An error in its callback ends the pipeline instead of vanishing."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
+        self._loop = loop
+        self._ring = ring
+        self._handle: asyncio.TimerHandle | None = None
+        self._set_for = -1.0
+        self._failure: asyncio.Future[None] = loop.create_future()
+
+    def arm(self, when: float) -> None:
+        """Ring then, and at no other time."""
+        if when == self._set_for and self._handle is not None:
+            return
+        self.cancel()
+        self._set_for = when
+        self._handle = self._loop.call_at(when, self._on_time)
+
+    def cancel(self) -> None:
+        """Do not ring."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    async def failed(self) -> None:
+        """Wait for an error in the callback, and raise it."""
+        await self._failure
+
+    def _on_time(self) -> None:
+        self._handle = None
+        try:
+            self._ring()
+        except BaseException as error:  # noqa: BLE001 - carried to the task group, which ends
+            if not self._failure.done():
+                self._failure.set_exception(error)

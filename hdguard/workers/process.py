@@ -1,0 +1,205 @@
+"""One worker process from its start to its end; who replaces it is the supervisor's business."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+from hdguard.brains.base import BrainError
+from hdguard.workers import wire
+from hdguard.workers.channel import SupervisorChannel
+from hdguard.workers.ring import Ring
+
+CHILD = "hdguard.workers.child"  # named, never imported: it runs in another interpreter
+EXIT_GRACE = 0.05  # seconds between a closed pipe and the exit status that explains it
+STALL_GRACE = 0.05  # seconds in which a pong that waits in our own socket can be read
+
+
+class WorkerGoneError(Exception):
+    """The worker is of no more use; the message says why."""
+
+
+class WorkerProcess:
+    """A running worker; whoever has one must `reap` it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, channel: SupervisorChannel) -> None:
+        self._process = process
+        self._channel = channel
+        self._pong = asyncio.Event()
+        self._reaped = asyncio.Event()
+        self.unanswered: set[int] = set()  # ids of calls sent; while there are any it is busy
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @classmethod
+    async def spawn(cls, python: str, ring: Ring) -> "WorkerProcess":
+        """Start a worker on the interpreter `python` (empty: this one).
+
+        It inherits the environment and the working directory, and nothing else but its end of the
+        pipe, the ring and our standard error.
+
+        Raises:
+            BrainError: the interpreter cannot be started.
+        """
+        python = python or sys.executable
+        ours, theirs = socket.socketpair()
+        with theirs:
+            channel = await SupervisorChannel.open(ours)
+            fds = (theirs.fileno(), ring.fd)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *(python, "-m", CHILD, *map(str, fds), str(os.getpid())),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    pass_fds=fds,
+                )
+            except OSError as error:
+                await channel.close()
+                why = error.strerror or str(error)
+                raise BrainError(f"cannot start a worker on {python!r}: {why}") from error
+            except BaseException:
+                await channel.close()
+                raise
+        return cls(process, channel)
+
+    async def introduce(self, load: wire.Load, within: float) -> wire.Ready:
+        """Have the worker load its brain, for at most `within` seconds.
+
+        Raises:
+            BrainError: it cannot load it, took too long, or ended.
+        """
+        try:
+            async with asyncio.timeout(within):
+                await self._channel.send(load)
+                hello = await self._channel.receive()
+                if isinstance(hello, wire.Hello) and hello.protocol != wire.PROTOCOL:
+                    spoken = f"{hello.protocol}, not {wire.PROTOCOL}"
+                    raise BrainError(f"the worker's hdguard is another one: it speaks {spoken}")
+                reply = hello if hello is None else await self._channel.receive()
+        except TimeoutError:
+            raise BrainError(f"{load.target} was not ready within {within} s") from None
+        match reply:
+            case wire.Ready():
+                return reply
+            case wire.Failed():
+                raise BrainError(reply.reason)
+            case None:
+                how = await self._how_it_ended()
+                raise BrainError(f"{load.target}: worker died while loading: {how}; see stderr")
+            case _:
+                raise BrainError(f"{load.target}: worker said {type(reply).__name__} while loading")
+
+    async def send(self, request: wire.Call) -> None:
+        """Send a call.
+
+        Raises:
+            BrainError: it cannot be written; the worker has not got it.
+        """
+        self.unanswered.add(request.call_id)
+        try:
+            await self._channel.send(request)
+        except BrainError:
+            self.unanswered.discard(request.call_id)
+            raise
+
+    async def attend(self, ping_interval: float, on_answer: Callable[[wire.Answer], None]) -> str:
+        """Hand over its answers until it is of no more use; returns why."""
+        why = "unknown"
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._read(on_answer), name=f"worker {self.pid}: read")
+                tasks.create_task(
+                    self._keep_pinging(ping_interval), name=f"worker {self.pid}: ping"
+                )
+                tasks.create_task(self._await_exit(), name=f"worker {self.pid}: exit")
+        except* WorkerGoneError as gone:
+            why = str(gone.exceptions[0])
+        return why
+
+    async def stop(self, within: float) -> None:
+        """Ask an idle worker to end and wait for it; a busy one does not hear it."""
+        if self.unanswered:
+            return
+        await self._channel.send(wire.Stop())
+        try:
+            async with asyncio.timeout(within):
+                await self._process.wait()
+        except TimeoutError:
+            return
+
+    def kill(self) -> None:
+        """SIGKILL, which also ends a worker that is stopped or hung."""
+        if self._process.returncode is None:
+            try:
+                self._process.kill()
+            except ProcessLookupError:
+                return  # it ended by itself in this very moment
+
+    async def reap(self) -> None:
+        """End it if it still lives, and leave nothing of it: no zombie, no open file."""
+        try:
+            self.kill()
+            await self._process.wait()
+        finally:
+            await self._channel.close()
+            self._reaped.set()
+
+    async def reaped(self) -> None:
+        """Wait until somebody has reaped it."""
+        await self._reaped.wait()
+
+    async def _read(self, on_answer: Callable[[wire.Answer], None]) -> None:
+        try:
+            while (reply := await self._channel.receive()) is not None:
+                match reply:
+                    case wire.Pong():
+                        self._pong.set()
+                    case wire.Hello() | wire.Ready():
+                        raise WorkerGoneError(f"sent {type(reply).__name__} out of turn")
+                    case _:
+                        self.unanswered.discard(reply.call_id)
+                        on_answer(reply)
+        except BrainError as error:
+            raise WorkerGoneError(str(error)) from error
+        raise WorkerGoneError(await self._how_it_ended())
+
+    async def _keep_pinging(self, interval: float) -> None:
+        while True:
+            await asyncio.sleep(interval)
+            if self.unanswered:
+                continue  # it works, and its call has a deadline of its own
+            self._pong.clear()
+            await self._channel.send(wire.Ping())
+            if not await self._ponged(interval):
+                raise WorkerGoneError(f"answered no ping for {interval} s while idle")
+
+    async def _ponged(self, within: float) -> bool:
+        """Wait for the pong, and once more: a stall of our own loop must not read as a death."""
+        for limit in (within, STALL_GRACE):
+            try:
+                async with asyncio.timeout(limit):
+                    return await self._pong.wait()
+            except TimeoutError:
+                continue
+        return False
+
+    async def _await_exit(self) -> None:
+        await self._process.wait()
+        raise WorkerGoneError(await self._how_it_ended())
+
+    async def _how_it_ended(self) -> str:
+        try:
+            async with asyncio.timeout(EXIT_GRACE):
+                status = await self._process.wait()
+        except TimeoutError:
+            return "closed its pipe"
+        if status >= 0:
+            return f"exit status {status}"
+        try:
+            return f"killed by {signal.Signals(-status).name}"
+        except ValueError:
+            return f"killed by signal {-status}"

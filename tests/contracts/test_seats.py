@@ -1,0 +1,190 @@
+"""One suite for every seat: whatever a brain sits in, the runtime sees the same."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from hdguard.core.events import BrainDown, BrainUp, CannotSee, FastVerdict
+from hdguard.core.types import Light
+from hdguard.workers.base import FastSeat, Seat, SlowSeat
+from hdguard.workers.inline import InlineFastSeat, InlineSlowSeat
+from hdguard.workers.seats import WorkerFastBrain, WorkerSlowBrain
+from hdguard.workers.thread import ThreadFastSeat
+from tests.workers import support
+from tests.workers.command_brain import (
+    DARK,
+    GREEN,
+    RED,
+    SPEC,
+    UNPARSED,
+    CommandFastBrain,
+    CommandSettings,
+    CommandSlowBrain,
+)
+from tests.workers.support import Ear, ref, run, shot
+
+
+def fast_brain() -> CommandFastBrain:
+    return CommandFastBrain(CommandSettings())
+
+
+def slow_brain() -> CommandSlowBrain:
+    return CommandSlowBrain(CommandSettings())
+
+
+FAST_SEATS: dict[str, Callable[[], FastSeat]] = {
+    "inline": lambda: InlineFastSeat(fast_brain, "none"),
+    "thread": lambda: ThreadFastSeat(fast_brain),
+    "process": support.fast,
+}
+SLOW_SEATS: dict[str, Callable[[], SlowSeat]] = {
+    "inline": lambda: InlineSlowSeat(slow_brain, "fixed", 0.0),
+    "process": support.slow,
+}
+SEATS: dict[str, Callable[[], Seat]] = {
+    **{f"fast-{name}": build for name, build in FAST_SEATS.items()},
+    **{f"slow-{name}": build for name, build in SLOW_SEATS.items()},
+}
+
+every_loop = pytest.mark.parametrize("loop", support.LOOPS)
+every_seat = pytest.mark.parametrize("build", SEATS.values(), ids=SEATS)
+every_fast = pytest.mark.parametrize("build", FAST_SEATS.values(), ids=FAST_SEATS)
+every_slow = pytest.mark.parametrize("build", SLOW_SEATS.values(), ids=SLOW_SEATS)
+
+
+@pytest.fixture(autouse=True)
+def _tests_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(support.REPOSITORY))
+
+
+async def ask(seat: Seat, command: float) -> object:
+    """Any answer of a seat of either kind."""
+    if isinstance(seat, InlineFastSeat | ThreadFastSeat | WorkerFastBrain):
+        return await seat.assess(shot(command))
+    assert isinstance(seat, InlineSlowSeat | WorkerSlowBrain)
+    return await seat.review(1, ref(command), (shot(command),))
+
+
+@every_seat
+def test_name_and_spec_are_known_before_the_start(build: Callable[[], Seat]) -> None:
+    seat = build()
+    assert (seat.name, seat.spec) == ("command", SPEC)
+
+
+@every_loop
+@every_fast
+def test_a_fast_seat_answers_what_its_brain_answers(
+    build: Callable[[], FastSeat], loop: str
+) -> None:
+    async def story() -> None:
+        seat, brain = build(), fast_brain()
+        await seat.start()
+        for seq, command in enumerate((GREEN, RED, DARK, RED)):
+            seen = shot(command, seq, value=seq + 1)
+            assert await seat.assess(seen) == brain.assess(seen)
+        answers = [await seat.assess(shot(command)) for command in (GREEN, RED, DARK)]
+        await seat.close()
+        assert isinstance(answers[2], CannotSee)
+        lights = [a.light for a in answers if isinstance(a, FastVerdict)]
+        assert lights == [Light.GREEN, Light.RED]
+
+    run(story(), loop)
+
+
+@every_loop
+@every_slow
+def test_a_slow_seat_answers_what_its_brain_answers(
+    build: Callable[[], SlowSeat], loop: str
+) -> None:
+    async def story() -> None:
+        seat, brain = build(), slow_brain()
+        await seat.start()
+        shots = tuple(shot(RED, seq, value=seq) for seq in range(32))
+        for command in (GREEN, RED):
+            answer = await seat.review(7, ref(command), shots)
+            assert answer == brain.review(7, ref(command), shots)
+            assert answer.danger is (command == RED)
+        await seat.close()
+
+    run(story(), loop)
+
+
+@every_seat
+def test_a_brain_error_passes_through_and_the_brain_lives_on(build: Callable[[], Seat]) -> None:
+    async def story() -> None:
+        seat, ear = build(), Ear()
+        seat.listen(ear)
+        await seat.start()
+        assert await support.reason(ask(seat, UNPARSED)) == "unparsed"
+        assert await ask(seat, GREEN)
+        await seat.close()
+        assert ear.heard.empty()
+
+    run(story())
+
+
+@every_loop
+@every_seat
+def test_after_a_kill_the_listener_hears_down_then_up_and_calls_work(
+    build: Callable[[], Seat], loop: str
+) -> None:
+    async def story() -> None:
+        seat, ear = build(), Ear()
+        await seat.start()
+        seat.listen(ear)
+        await seat.kill("the test says so")
+        assert await ear.next() == BrainDown("command")
+        assert await ear.next() == BrainUp("command")
+        assert await ask(seat, GREEN)
+        await seat.close()
+        assert ear.heard.empty()
+
+    run(story(), loop)
+
+
+@every_seat
+def test_a_seat_without_a_listener_is_replaced_all_the_same(build: Callable[[], Seat]) -> None:
+    async def story() -> None:
+        seat, ear = build(), Ear()
+        seat.listen(ear)
+        await seat.start()
+        seat.listen(None)
+        await seat.kill("nobody hears it")
+        seat.listen(ear)
+        if isinstance(seat, InlineFastSeat | InlineSlowSeat):
+            assert ear.heard.empty()
+        else:
+            assert await ear.next() == BrainUp("command")
+        assert await ask(seat, GREEN)
+        await seat.close()
+
+    run(story())
+
+
+@every_loop
+@every_seat
+def test_close_leaves_no_task_thread_child_or_open_file(
+    build: Callable[[], Seat], loop: str
+) -> None:
+    async def story() -> None:
+        # What the loop opens for its first child, it keeps.
+        warm = build()
+        await warm.start()
+        await warm.close()
+        before, threads = support.open_fds(), set(threading.enumerate())
+        seat = build()
+        await seat.start()
+        await ask(seat, GREEN)
+        await seat.close()
+        await seat.close()
+        assert support.open_fds() == before
+        left = {t for t in threading.enumerate() if "waitpid" not in t.name} - threads
+        assert not left
+
+    run(story(), loop)
+
+
+@every_seat
+def test_a_seat_can_be_closed_that_was_never_started(build: Callable[[], Seat]) -> None:
+    run(build().close())

@@ -1,0 +1,91 @@
+"""What the tests of the seats share: loops to run on, shots to send, ears to hear with."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import uvloop
+
+from hdguard.brains.base import BrainError, Shot
+from hdguard.core.events import BrainDown, BrainUp
+from hdguard.core.types import FrameRef
+from hdguard.workers.seats import WorkerFastBrain, WorkerSlowBrain
+from hdguard.workers.supervisor import WorkerSettings
+from tests.workers.command_brain import FAST, SLOW, SPEC
+
+REPOSITORY = Path(__file__).resolve().parents[2]  # a child imports `tests` from here
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+PATIENCE = 20.0  # seconds until a test gives up waiting for what must come
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T], loop: str = "asyncio") -> T:
+    """Run on that loop, leaving no task and, of Python 3.11's child watcher, no thread."""
+
+    async def patiently() -> T:
+        async with asyncio.timeout(3 * PATIENCE):
+            result = await main
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, f"tasks left behind: {left}"
+        return result
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        result = runner.run(patiently())
+    for thread in threading.enumerate():
+        if "waitpid" in thread.name:
+            thread.join(PATIENCE)
+    return result
+
+
+def ref(command: float, seq: int = 0) -> FrameRef:
+    return FrameRef("kitchen.mp4", seq, 100.0 + seq, command)
+
+
+def shot(command: float, seq: int = 0, value: int = 1) -> Shot:
+    return Shot(ref(command, seq), np.full((SPEC.height or 0, SPEC.width, 3), value, np.uint8))
+
+
+async def reason(call: Coroutine[Any, Any, object]) -> str:
+    """What the BrainError says in which the call must end."""
+    try:
+        answer = await call
+    except BrainError as error:
+        return str(error)
+    raise AssertionError(f"answered {answer}")
+
+
+class Ear:
+    """Hears BrainDown and BrainUp."""
+
+    def __init__(self) -> None:
+        self.heard: asyncio.Queue[BrainDown | BrainUp] = asyncio.Queue()
+
+    def __call__(self, event: BrainDown | BrainUp) -> None:
+        self.heard.put_nowait(event)
+
+    async def next(self) -> BrainDown | BrainUp:
+        async with asyncio.timeout(PATIENCE):
+            return await self.heard.get()
+
+
+def fast(
+    settings: Mapping[str, object] | None = None,
+    target: str = FAST,
+    worker: WorkerSettings | None = None,
+) -> WorkerFastBrain:
+    return WorkerFastBrain(target, settings or {}, "command", SPEC, worker or WorkerSettings())
+
+
+def slow(worker: WorkerSettings | None = None) -> WorkerSlowBrain:
+    return WorkerSlowBrain(SLOW, {}, "command", SPEC, worker or WorkerSettings())
+
+
+def open_fds() -> set[str]:
+    """What this process holds open, by target; pipes and sockets count one by one."""
+    folder = Path("/proc/self/fd")
+    names = [folder / name for name in os.listdir(folder)]  # noqa: PTH208
+    return {f"{path.name} {path.readlink()}" for path in names if path.is_symlink()}
