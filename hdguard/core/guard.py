@@ -254,6 +254,7 @@ class Guard:
                 self._overdue(watched, ended=True)
             case events.SlowVerdict(danger=True):
                 slow = self.policy.slow
+                watched.desk.close()
                 self._halt(danger(HaltCause.SLOW_DANGER, slow, review.trigger, event.hazard))
             case events.SlowVerdict():
                 watched.desk.caution = False

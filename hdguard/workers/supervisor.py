@@ -164,8 +164,8 @@ class Supervisor:
         try:
             while worker is not None:
                 try:
-                    self._use(worker)
-                    if worker is not first:
+                    if worker is not first:  # which `start` has put to use
+                        self._use(worker)
                         self._tell(BrainUp(self._name))
                     why = await worker.attend(self._settings.ping_interval, self._on_answer)
                     if not self._down:

@@ -233,7 +233,7 @@ def test_a_brain_that_cannot_be_loaded_again_latches_after_its_restarts(tmp_path
         ("tests.workers.command_brain:Nobody", {}, "has no class Nobody"),
         (command_brain.SLOW, {}, "is no fast brain, it has no assess"),
         (command_brain.FAST, {"nmae": "x"}, "CommandSettings has no field nmae"),
-        (command_brain.FAST, {"name": 3}, "Expected `str`, got `int` - at `$.name`"),
+        (command_brain.FAST, {"name": 3}, "Expected `str`, got `int`"),
         (command_brain.FAST, {"name": object()}, "holds more than plain data"),
         (command_brain.FAST, {"load": "refuse"}, "no weights here"),
         (command_brain.FAST, {"load": "exit"}, "worker died while loading: exit status 9"),
