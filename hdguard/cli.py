@@ -20,6 +20,7 @@ from hdguard import __version__, app
 from hdguard.brains.base import BrainError
 from hdguard.config import Config, ConfigError, FastConfig, SlowConfig, load_config, shown
 from hdguard.core.policy import PRESETS
+from hdguard.replay.campaign import Done
 from hdguard.replay.check import check_dataset, render_check
 from hdguard.replay.dataset import Entry, load_dataset, load_truth
 from hdguard.replay.folder import FolderError, RunFolder, default_folder
@@ -145,29 +146,34 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def _replay(plan: app.ReplayPlan, entries: Sequence[Entry], folder: RunFolder, workers: int) -> int:
-    """Run what is not finished yet, with a progress bar; returns the exit code so far."""
+    """Run what is not finished yet and show how far it is; returns the exit code so far."""
     todo = [entry for entry in entries if folder.load(entry) is None]
-    bar = Progress(
-        TextColumn("replay"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[last]}"),
-        console=Console(stderr=True),
-    )
-    with bar:
-        task = bar.add_task(
-            "replay", total=len(entries), completed=len(entries) - len(todo), last=""
-        )
-
-        def done(video: VideoResult) -> None:
-            bar.update(task, advance=1, last=video.video)
-
+    with _progress(len(entries), len(entries) - len(todo)) as done:
         try:
             app.replay(plan, todo, folder, done, workers)
         except KeyboardInterrupt:
             return INTERRUPTED
     return 0
+
+
+@contextmanager
+def _progress(total: int, before: int) -> Iterator[Done]:
+    """A bar on a terminal; one line per finished video in a log."""
+    console = Console(stderr=True, highlight=False, markup=False)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, TextColumn("{task.description}"), console=console)
+    task = bar.add_task("", total=total, completed=before)
+
+    def done(video: VideoResult) -> None:
+        bar.update(task, advance=1, description=video.video)
+        if not console.is_terminal:
+            console.print(f"{bar.tasks[0].completed:.0f}/{total} {video.video}")
+
+    if console.is_terminal:
+        with bar:
+            yield done
+    else:
+        yield done
 
 
 def _configured(
