@@ -15,7 +15,7 @@ from hdguard.actuators.base import Actuator, ActuatorError
 from hdguard.actuators.recording import RecordingActuator
 from hdguard.brains.base import BrainError
 from hdguard.brains.trace import TraceRecorder
-from hdguard.config import Config, ConfigError, FastConfig, SlowConfig, settings_of
+from hdguard.config import Config, ConfigError, FastConfig, SlowConfig, settings_of, shown
 from hdguard.core.policy import Policy
 from hdguard.ingest.base import FrameSource, SourceError
 from hdguard.ingest.file import FileSettings, FileSource
@@ -84,7 +84,7 @@ class ReplayPlan:
             "pace": self.pace,
             "cost": self.cost or "declared",
             "drain": self.drain_seconds(policy),
-            "settings": asdict(self.config),
+            "settings": shown(self.config),
         }
 
     def drain_seconds(self, policy: Policy) -> float:
@@ -254,13 +254,11 @@ def replay(
     """Run the entries; each finished one is in the folder before `done` hears of it.
 
     Raises:
-        ConfigError: several workers are asked for in realtime.
+        ConfigError: as `check_workers`.
         BrainError: a brain cannot be loaded.
     """
+    check_workers(plan, workers)
     if plan.pace == "realtime":
-        if workers > 1:
-            msg = "--workers above 1 needs --pace virtual: in realtime they would share one device"
-            raise ConfigError(msg)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_run_in_realtime(plan, entries, folder, done))
         return
@@ -278,6 +276,17 @@ def check_brains(plan: ReplayPlan) -> None:
         ConfigError: one is wrong.
     """
     _ = plan.policy
+
+
+def check_workers(plan: ReplayPlan, workers: int) -> None:
+    """Only one video at a time can have the device in realtime.
+
+    Raises:
+        ConfigError: several workers are asked for in realtime.
+    """
+    if plan.pace == "realtime" and workers > 1:
+        msg = "--workers above 1 needs --pace virtual: in realtime they would share one device"
+        raise ConfigError(msg)
 
 
 def merge_traces(folder: RunFolder, entries: Sequence[Entry]) -> dict[str, Any]:

@@ -126,6 +126,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         settings = _configured(config, fast or [], slow, policy, stop_time)
         plan = app.ReplayPlan(settings, pace, cost, drain)
         app.check_brains(plan)
+        app.check_workers(plan, workers)
         found = load_dataset(
             dataset, truth=truth, safe=safe or (), unlisted=unlisted, strict=strict
         )
@@ -234,7 +235,7 @@ def check(
     """Count a dataset by label beside the published counts, and list all that is wrong with it."""
     with _errors():
         report = check_dataset(load_dataset(folder, truth=truth))
-    make_console().print(render_check(report))
+    make_console().print(render_check(report), soft_wrap=True)
     raise typer.Exit(0 if report.ok else 1)
 
 
@@ -266,14 +267,13 @@ def check_config(
 ) -> None:
     """Check a configuration and print what it means in full; exit 78 if it is wrong."""
     with _errors():
-        effective = shown(file)
         config = load_config(file)
         if config.fast:
             app.check_brains(app.ReplayPlan(config))
-    typer.echo(msgspec.json.format(msgspec.json.encode(effective), indent=2).decode())
+    typer.echo(msgspec.json.format(msgspec.json.encode(shown(config)), indent=2).decode())
 
 
-@cli.command()
+@cli.command(epilog="Example:\n\n  hdguard version")
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)

@@ -9,15 +9,26 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from hdguard.actuators.recording import RecordingSettings
 from hdguard.core.policy import PRESETS, BrainPlan, Overdue, Pending, Policy, Resample, Window
+from hdguard.ingest.file import FileSettings
 from hdguard.workers.supervisor import WorkerSettings
 
 SECRET = "***"
+
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+
+
+class Elsewhere(str):
+    """A value that the file does not hold: it is used, and never shown or written down."""
+
+    __slots__ = ()
 
 
 class ConfigError(Exception):
@@ -29,11 +40,11 @@ class PolicyConfig:
     """`[policy]`: a preset, and the settings in which it is changed."""
 
     preset: Literal["paper", "sidecar"] = "sidecar"
-    start_greens: int | None = None
-    release_greens: int | None = None
-    failures_to_halt: int | None = None
-    fast_deadline: float | None = None
-    review_deadline: float | None = None
+    start_greens: Count | None = None
+    release_greens: Count | None = None
+    failures_to_halt: Count | None = None
+    fast_deadline: Positive | None = None
+    review_deadline: Positive | None = None
     review_overdue: Overdue | None = None
     pending: Pending | None = None
     resample: Resample | None = None
@@ -62,10 +73,10 @@ class FastConfig:
     settings: dict[str, Any] = field(default_factory=dict)
     required: bool = True
     adaptive: bool = True
-    fps: float = 5.0
-    deadline: float | None = None
+    fps: Positive = 5.0
+    deadline: Positive | None = None
     seat: Literal["thread", "process"] = "thread"
-    cost: float | None = None
+    cost: NotNegative | None = None
 
     def plan(self, name: str) -> BrainPlan:
         """What the guard must know of it."""
@@ -78,7 +89,7 @@ class SlowConfig:
 
     brain: str
     settings: dict[str, Any] = field(default_factory=dict)
-    cost: float | None = None
+    cost: NotNegative | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +98,10 @@ class SourceConfig:
 
     ignore_regions: tuple[tuple[float, float, float, float], ...] = ()
     image_fps: float = 10.0
+
+    def __post_init__(self) -> None:
+        """The file source has the last word on what it can do."""
+        FileSettings("any", ignore_regions=self.ignore_regions, image_fps=self.image_fps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +160,7 @@ def settings_of(kind: type[Any], raw: Mapping[str, Any], where: str) -> Any:
     Raises:
         ConfigError: names `where` and the key.
     """
-    return validate(dict(raw), _adapter(kind), where)
+    return validate(_plain(raw), _adapter(kind), where)
 
 
 def validate(raw: object, adapter: TypeAdapter[Any], where: str) -> Any:
@@ -165,7 +180,9 @@ def validate(raw: object, adapter: TypeAdapter[Any], where: str) -> Any:
 
 
 def _words(kind: str, message: str) -> str:
-    return "unknown key" if kind in {"unexpected_keyword_argument", "extra_forbidden"} else message
+    if kind in {"unexpected_keyword_argument", "extra_forbidden"}:
+        return "unknown key"
+    return message.removeprefix("Value error, ")
 
 
 def _resolved(raw: Any, path: Path, key: str) -> Any:
@@ -179,36 +196,31 @@ def _resolved(raw: Any, path: Path, key: str) -> Any:
         if name not in os.environ:
             msg = f"{path}: {key}: the environment has no {name}"
             raise ConfigError(msg)
-        return os.environ[name]
+        return Elsewhere(os.environ[name])
     if set(raw) == {"from_file"}:
         file = path.parent / str(raw["from_file"])
         try:
-            return file.read_text(encoding="utf-8").strip()
+            return Elsewhere(file.read_text(encoding="utf-8").strip())
         except (OSError, UnicodeDecodeError) as error:
             msg = f"{path}: {key}: {file} cannot be read: {error}"
             raise ConfigError(msg) from error
     return {k: _resolved(v, path, f"{key}.{k}" if key else k) for k, v in raw.items()}
 
 
-def shown(path: Path) -> dict[str, Any]:
-    """The effective configuration as plain data; what came from elsewhere is not shown.
-
-    Raises:
-        ConfigError: as `load_config`.
-    """
-    effective = asdict(load_config(path))
-    _hide(tomllib.loads(path.read_text(encoding="utf-8")), effective)
+def shown(config: Config) -> dict[str, Any]:
+    """The effective configuration as plain data; a brain's setting from elsewhere is not shown."""
+    effective: dict[str, Any] = _plain(asdict(config), SECRET)
     return effective
 
 
-def _hide(raw: Any, effective: Any) -> None:
-    pairs = raw.items() if isinstance(raw, dict) else enumerate(raw)
-    for key, value in pairs:
-        if isinstance(value, dict) and set(value) in ({"from_env"}, {"from_file"}):
-            effective[key] = SECRET
-        elif isinstance(value, dict | list) and not isinstance(effective[key], tuple):
-            _hide(value, effective[key])
-        elif isinstance(value, list):
-            for each, shown_each in zip(value, effective[key], strict=True):
-                if isinstance(each, dict):
-                    _hide(each, shown_each)
+def _plain(value: Any, instead: str | None = None) -> Any:
+    """Plain data; values from elsewhere as they are, or `instead` of them."""
+    match value:
+        case Mapping():
+            return {k: _plain(v, instead) for k, v in value.items()}
+        case list() | tuple():
+            return [_plain(each, instead) for each in value]
+        case Elsewhere():
+            return str(value) if instead is None else instead
+        case _:
+            return value

@@ -27,6 +27,11 @@ class RecordingSettings:
 
     stop_time: float = 0.7
 
+    def __post_init__(self) -> None:
+        if self.stop_time < 0:
+            msg = f"stop_time: {self.stop_time} must be 0 or more seconds"
+            raise ValueError(msg)
+
 
 class RecordingActuator:
     """Delivers at once and answers as an ideal robot would."""

@@ -188,8 +188,9 @@ def _defect(row: Row, before: float) -> str | None:
         return f"latency must be 0 or more seconds, not {row.latency}"
     if row.hazard is not None and given[0] in {"blind", "error"}:
         return f"hazard does not go with {given[0]}"
-    if isinstance(row, FastRow) and row.light and row.light.upper() not in Light.__members__:
-        return f"light must be green, yellow or red, not {row.light!r}"
+    light = row.light if isinstance(row, FastRow) else None
+    if light is not None and light.upper() not in Light.__members__:
+        return f"light must be green, yellow or red, not {light!r}"
     return None
 
 

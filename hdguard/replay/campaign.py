@@ -48,6 +48,9 @@ def _run_alone(entry: Entry, work: Work, done: Done, folder: RunFolder) -> None:
     for _ in range(TRIES):
         if not _one_pool({entry.video: entry}, work, done, 1):
             return
+        if (finished := folder.load(entry)) is not None:  # it died between saving and reporting
+            done(finished)
+            return
     finished = video_result(entry, Outcome(failed=f"its worker process died {TRIES} times"))
     folder.save(entry, finished, {})
     done(finished)
@@ -74,6 +77,6 @@ def _one_pool(left: dict[str, Entry], work: Work, done: Done, workers: int) -> l
         except BrokenProcessPool:
             return list(running.values())
         except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)  # waits for the videos in hand: they will count
             raise
     return []

@@ -65,9 +65,9 @@ class Collector:
             case events.SourceEnded():
                 self.ended.set()
             case events.HaltDelivered() if self._is_warning(event.halt_id):
-                self._delivered_at = self._delivered_at or now
+                self._delivered_at = now if self._delivered_at is None else self._delivered_at
             case events.HaltConfirmed() if self._is_warning(event.halt_id):
-                self._confirmed_at = self._confirmed_at or now
+                self._confirmed_at = now if self._confirmed_at is None else self._confirmed_at
                 self.confirmed.set()
             case _:
                 pass
@@ -146,9 +146,12 @@ class Collector:
         )
 
     def watched(self) -> float:
-        """Seconds of media time from the start to the danger halt or the newest frame."""
+        """Seconds of media time from the start to the danger halt or the newest frame.
+
+        A halt that a review decides after the end adds nothing: there was no more to watch.
+        """
         if self.newest is None:
             return 0.0
         if self.warning is not None:
-            return max(0.0, self.warning.decided_at - self.origin)
+            return min(self.newest.media_time, max(0.0, self.warning.decided_at - self.origin))
         return self.newest.media_time

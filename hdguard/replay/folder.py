@@ -1,7 +1,7 @@
 """A run's folder: every finished video is on disk at once, so that nothing is lost or run twice."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,8 @@ class RunFolder:
                 msg = f"{self.path}: holds a run already; give --resume, or another --out"
                 raise FolderError(msg)
             if header.exists():
-                self._compare(run, msgspec.json.decode(header.read_bytes()))
+                earlier = msgspec.json.decode(header.read_bytes(), type=dict[str, Any])
+                self._compare(run, earlier)
                 return
             for folder in (self._videos, self._traces, self.journals):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -56,16 +57,18 @@ class RunFolder:
         except OSError as error:
             msg = f"{error.filename or self.path}: {error.strerror}"
             raise FolderError(msg) from error
+        except msgspec.DecodeError as error:
+            msg = f"{header}: not a run's header: {error}; give another --out"
+            raise FolderError(msg) from error
 
     def _compare(self, run: Mapping[str, Any], earlier: Mapping[str, Any]) -> None:
         wanted = msgspec.json.decode(msgspec.json.encode(run))
-        for key in sorted({*wanted, *earlier}):
-            if wanted.get(key) != earlier.get(key):
-                msg = (
-                    f"{self.path}: --resume, but the run there was made with another {key}: "
-                    f"{earlier.get(key)!r}, now {wanted.get(key)!r}"
-                )
-                raise FolderError(msg)
+        for key, was, now in _differences("", earlier, wanted):
+            msg = (
+                f"{self.path}: --resume, but the run there was made with another {key}: "
+                f"{was!r}, now {now!r}"
+            )
+            raise FolderError(msg)
 
     def save(self, entry: Entry, video: VideoResult, trace: Mapping[str, Any]) -> None:
         """Write a finished video; the result comes last, since it says that all is there."""
@@ -94,6 +97,18 @@ class RunFolder:
         if unfinished:
             left_out = [*left_out, f"{unfinished} videos not run yet: go on with --resume"]
         return write_results(self.path, run, done, left_out=left_out)
+
+
+def _differences(path: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Where two plain values differ: dotted path, both values; in the new one's order."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in {**now, **was}:
+            yield from _differences(f"{path}.{key}" if path else key, was.get(key), now.get(key))
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        for n, pair in enumerate(zip(was, now, strict=True)):
+            yield from _differences(f"{path}.{n}", *pair)
+    elif was != now:
+        yield path, was, now
 
 
 def default_folder(now: str) -> Path:

@@ -235,8 +235,8 @@ def _rate_line(name: str, r: Rate) -> str:
 
 
 def _print_list(console: Console, title: str, lines: Sequence[str]) -> None:
-    """A list of names, if there are any."""
+    """A list of names, if there are any; paths are not broken, so that they can be copied."""
     if lines:
         console.print(Text(f"{title}: {len(lines)}"))
         for line in lines:
-            console.print(Text(f"  {line}"))
+            console.print(Text(f"  {line}"), soft_wrap=True)

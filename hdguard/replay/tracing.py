@@ -5,6 +5,7 @@ from typing import Any, Protocol
 from hdguard.core import events
 from hdguard.core.actions import Action
 from hdguard.core.events import Event
+from hdguard.core.policy import kill_after
 from hdguard.core.types import FrameRef
 from hdguard.runtime.observer import Judged, Reviewed
 
@@ -34,28 +35,34 @@ class Recorder(Protocol):
 
 
 class TraceKeeper:
-    """Looks on, and puts each answer together with its stamps."""
+    """Looks on, and puts each answer together with its stamps.
+
+    A late call is a failure before it has a latency. That comes with its stamps, even if nobody
+    wants the answer any more; without them it was killed, and must be killed in a repetition too.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self._judged: Judged | None = None
         self._reviewed: Reviewed | None = None
+        self._late: dict[str, FrameRef] = {}
 
     def judged(self, stamps: Judged | Reviewed) -> None:
-        """The event with the answer follows at once."""
-        if isinstance(stamps, Judged):
-            self._judged = stamps
-        else:
+        """The event with the answer follows at once, unless it is late and not RED."""
+        if isinstance(stamps, Reviewed):
             self._reviewed = stamps
+            return
+        self._judged = stamps
+        if self._late.pop(stamps.brain, None) == stamps.ref:
+            self.recorder.fast(stamps.brain, stamps.ref, "late", stamps.assessed - stamps.given)
 
     def stepped(self, now: float, event: Event, actions: tuple[Action, ...]) -> None:
         """Note the answer that this event brings, if it brings one."""
         match event:
             case events.FastVerdict() | events.CannotSee():
-                self.recorder.fast(event.brain, event.ref, event, self._latency(event.ref))
+                self._note(event.brain, event.ref, event, now)
             case events.BrainFailed() if event.ref is not None:
-                latency = self._latency(event.ref)
-                self.recorder.fast(event.brain, event.ref, event.reason, latency)
+                self._note(event.brain, event.ref, event.reason, now)
             case events.SlowVerdict() if self._answers(event.review_id):
                 self._note_review(event)
             case events.ReviewFailed() if self._answers(event.review_id):
@@ -63,10 +70,20 @@ class TraceKeeper:
             case _:
                 pass
 
-    def _latency(self, ref: FrameRef) -> float:
-        """Seconds from given to assessed; 0 for a call that was reported late without an answer."""
+    def _note(
+        self,
+        brain: str,
+        ref: FrameRef,
+        answer: events.FastVerdict | events.CannotSee | str,
+        now: float,
+    ) -> None:
         stamps = self._judged
-        return stamps.assessed - stamps.given if stamps is not None and stamps.ref == ref else 0.0
+        if stamps is not None and (stamps.brain, stamps.ref) == (brain, ref):
+            latency = stamps.assessed - stamps.given
+        else:
+            self._late[brain] = ref
+            latency = kill_after(now - ref.captured_at) + 1.0
+        self.recorder.fast(brain, ref, answer, latency)
 
     def _answers(self, review_id: int) -> bool:
         return self._reviewed is not None and self._reviewed.review_id == review_id

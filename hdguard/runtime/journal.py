@@ -6,6 +6,7 @@ and its fields, and the actions that followed. Stamps stand in lines of their ow
 """
 
 import dataclasses
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ FORMAT = "hdguard-journal/1"
 
 _EVENTS = {kind.__name__: kind for kind in get_args(events.Event)}
 _ACTIONS = {kind.__name__: kind for kind in get_args(actions.Action)}
+_STAMPS: dict[str, type[Judged | Reviewed]] = {"Judged": Judged, "Reviewed": Reviewed}
 
 
 class JournalError(Exception):
@@ -32,12 +34,16 @@ class JournalError(Exception):
 
 
 class Journal:
-    """Collects lines in memory; `flush` writes them, and never from the decision step."""
+    """Collects lines in memory; `flush` writes them, and never from the decision step.
+
+    `flush` may run in another thread while lines are added, and twice at once.
+    """
 
     def __init__(self, path: Path, guard: Guard, began: float, about: dict[str, object]) -> None:
         self._path = path
         self._encoder = msgspec.json.Encoder()
         self._lines: list[bytes] = []
+        self._writing = threading.Lock()
         header = {
             "format": FORMAT,
             "written": datetime.now(UTC).isoformat(),  # noqa: TID251 - the header's wall clock
@@ -64,8 +70,10 @@ class Journal:
 
     def flush(self) -> None:
         """Append what has come since the last flush."""
-        lines, self._lines = self._lines, []
-        with self._path.open("ab") as file:
+        with self._writing, self._path.open("ab") as file:
+            # The list itself stays: a line that is added meanwhile must not go to one thrown away.
+            lines = self._lines[:]
+            del self._lines[: len(lines)]
             file.write(b"".join(line + b"\n" for line in lines))
 
 
@@ -93,6 +101,15 @@ class Written:
     """The last line is cut short: the process died while it wrote."""
 
 
+class _Known(msgspec.Struct):
+    """What a header must say to step the guard again."""
+
+    written: str
+    began: float
+    boot: int
+    policy: Policy
+
+
 def read_journal(path: Path) -> Written:
     """Read a journal; a torn last line is left out.
 
@@ -105,34 +122,46 @@ def read_journal(path: Path) -> Written:
         msg = f"{path}: {error.strerror}"
         raise JournalError(msg) from error
     torn = lines.pop() != b""
-    try:
-        header = msgspec.json.decode(lines[0]) if lines else {}
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            msg = f"{path}: not a journal ({FORMAT} is what this version reads)"
-            raise JournalError(msg)
-        policy = msgspec.convert(header["policy"], Policy)
-        steps, stamps = _decode(lines[1:])
-    except (msgspec.MsgspecError, KeyError) as error:
-        msg = f"{path}: {error}"
-        raise JournalError(msg) from error
-    return Written(
-        header, policy, header["boot"], header["began"], tuple(steps), tuple(stamps), torn
-    )
-
-
-def _decode(lines: list[bytes]) -> tuple[list[Step], list[Judged | Reviewed]]:
+    header, known = _header(path, lines[0] if lines else b"")
     steps: list[Step] = []
     stamps: list[Judged | Reviewed] = []
-    for number, line in enumerate(lines, start=2):
-        raw = msgspec.json.decode(line)
-        if "stamps" in raw:
-            kind: type[Judged | Reviewed] = Judged if raw["stamps"] == "Judged" else Reviewed
-            stamps.append(msgspec.convert(raw["of"], kind))
-            continue
-        event = msgspec.convert(raw["of"], _EVENTS[raw["event"]])
-        decided = tuple(msgspec.convert(a["of"], _ACTIONS[a["action"]]) for a in raw["actions"])
-        steps.append(Step(number, raw["t"], event, decided))
-    return steps, stamps
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            read = _decode(number, line)
+        except (msgspec.MsgspecError, KeyError, TypeError) as error:
+            what = f"unknown or missing {error}" if isinstance(error, KeyError) else str(error)
+            msg = f"{path}: line {number}: {what}"
+            raise JournalError(msg) from error
+        if isinstance(read, Step):
+            steps.append(read)
+        else:
+            stamps.append(read)
+    policy, boot, began = known.policy, known.boot, known.began
+    return Written(header, policy, boot, began, tuple(steps), tuple(stamps), torn)
+
+
+def _header(path: Path, line: bytes) -> tuple[dict[str, Any], _Known]:
+    try:
+        header = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        msg = f"{path}: not a journal ({FORMAT} is what this version reads)"
+        raise JournalError(msg)
+    try:
+        return header, msgspec.convert(header, _Known)
+    except msgspec.ValidationError as error:
+        msg = f"{path}: line 1: {error}"
+        raise JournalError(msg) from error
+
+
+def _decode(number: int, line: bytes) -> Step | Judged | Reviewed:
+    raw = msgspec.json.decode(line, type=dict[str, Any])
+    if "stamps" in raw:
+        return msgspec.convert(raw["of"], _STAMPS[raw["stamps"]])
+    event = msgspec.convert(raw["of"], _EVENTS[raw["event"]])
+    decided = tuple(msgspec.convert(a["of"], _ACTIONS[a["action"]]) for a in raw["actions"])
+    return Step(number, msgspec.convert(raw["t"], float), event, decided)
 
 
 def step_again(written: Written) -> Iterator[tuple[Step, tuple[Action, ...]]]:

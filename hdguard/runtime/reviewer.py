@@ -53,7 +53,15 @@ class Reviewer:
         self._pictures[frame.ref] = frame
 
     def in_hand(self, brain: str, frame: Frame) -> None:
-        """A FastBrain is judging this frame; its verdict may ask for a review of it."""
+        """A FastBrain is judging this frame; its verdict may ask for a review of it.
+
+        The frame before it may be a trigger that waits, off the grid on which pictures are kept.
+        """
+        if self._seat is None:
+            return
+        before = self._in_hand.get(brain)
+        if before is not None and before.ref in self._guard.held(before.ref.source_id):
+            self._pictures[before.ref] = before
         self._in_hand[brain] = frame
 
     def take(self, action: actions.RequestReview | actions.CancelReview) -> None:

@@ -8,6 +8,7 @@ supervisor starts a fresh one. It ends with its parent however that one ends.
 import ctypes
 import dataclasses
 import importlib
+import logging
 import os
 import signal
 import socket
@@ -23,6 +24,7 @@ from hdguard.workers import wire
 from hdguard.workers.channel import WorkerChannel
 from hdguard.workers.ring import Ring
 
+log = logging.getLogger(__name__)
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _VERBS: Mapping[wire.Role, str] = {"fast": "assess", "slow": "review"}
 
@@ -34,11 +36,14 @@ def main(pipe_fd: int, ring_fd: int, parent: int) -> None:
     os.dup2(2, 1)  # what a model prints must not mix with the parent's output
     for fd in (pipe_fd, ring_fd):
         os.set_inheritable(fd, False)
-    with socket.socket(fileno=pipe_fd) as sock:
-        try:
-            serve(WorkerChannel(sock), ring_fd)
-        except ConnectionError:
-            return  # the supervisor went away while we answered
+    sock = socket.socket(fileno=pipe_fd)  # closed by our end, so that the exit status is there too
+    try:
+        serve(WorkerChannel(sock), ring_fd)
+    except ConnectionError:
+        return  # the supervisor went away while we answered
+    except Exception:
+        log.exception("the brain raised; this worker ends")
+        os._exit(1)  # the supervisor kills what lingers, perhaps before the traceback is out
 
 
 def die_with(parent: int) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -14,6 +15,7 @@ from hdguard.workers.ring import Ring
 
 CHILD = "hdguard.workers.child"  # named, never imported: it runs in another interpreter
 EXIT_GRACE = 0.05  # seconds between a closed pipe and the exit status that explains it
+LOOK_INTERVAL = 0.02  # seconds, where the kernel does not tell of an exit
 STALL_GRACE = 0.05  # seconds in which a pong that waits in our own socket can be read
 
 
@@ -21,15 +23,29 @@ class WorkerGoneError(Exception):
     """The worker is of no more use; the message says why."""
 
 
+def _start(python: str, fds: tuple[int, int]) -> "subprocess.Popen[bytes]":
+    """Start the interpreter; takes the loop's time until it executes, about a millisecond.
+
+    asyncio's own subprocesses do so as well. They are not used here because one whose start is
+    cancelled is lost (uvloop 0.23) or waited for for ever (CPython 3.11, when the loop ends), and
+    because Python 3.11 makes a thread for each.
+    """
+    command = [python, "-m", CHILD, *map(str, fds), str(os.getpid())]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=fds)
+
+
 class WorkerProcess:
     """A running worker; whoever has one must `reap` it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, channel: SupervisorChannel) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", channel: SupervisorChannel) -> None:
         self._process = process
         self._channel = channel
         self._pong = asyncio.Event()
+        self._exited = asyncio.Event()
         self._reaped = asyncio.Event()
+        self._pidfd: int | None = None
         self.unanswered: set[int] = set()  # ids of calls sent; while there are any it is busy
+        self._watch_exit()
 
     @property
     def pid(self) -> int:
@@ -50,20 +66,12 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             channel = await SupervisorChannel.open(ours)
-            fds = (theirs.fileno(), ring.fd)
             try:
-                process = await asyncio.create_subprocess_exec(
-                    *(python, "-m", CHILD, *map(str, fds), str(os.getpid())),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    pass_fds=fds,
-                )
+                process = _start(python, (theirs.fileno(), ring.fd))
             except OSError as error:
                 await channel.close()
                 why = error.strerror or str(error)
                 raise BrainError(f"cannot start a worker on {python!r}: {why}") from error
-            except BaseException:
-                await channel.close()
-                raise
         return cls(process, channel)
 
     async def introduce(self, load: wire.Load, within: float) -> wire.Ready:
@@ -127,26 +135,32 @@ class WorkerProcess:
         await self._channel.send(wire.Stop())
         try:
             async with asyncio.timeout(within):
-                await self._process.wait()
+                await self._exited.wait()
         except TimeoutError:
             return
 
     def kill(self) -> None:
         """SIGKILL, which also ends a worker that is stopped or hung."""
-        if self._process.returncode is None:
-            try:
-                self._process.kill()
-            except ProcessLookupError:
-                return  # it ended by itself in this very moment
+        self._process.kill()
 
     async def reap(self) -> None:
-        """End it if it still lives, and leave nothing of it: no zombie, no open file."""
+        """End it if it still lives, and leave nothing of it: no zombie, no open file.
+
+        A cancellation waits: after SIGKILL the end is near, and leaving now would leave a zombie.
+        """
+        self.kill()
+        cancelled: asyncio.CancelledError | None = None
+        while not self._exited.is_set():
+            try:
+                await self._exited.wait()
+            except asyncio.CancelledError as error:
+                cancelled = error
         try:
-            self.kill()
-            await self._process.wait()
-        finally:
             await self._channel.close()
+        finally:
             self._reaped.set()
+        if cancelled is not None:
+            raise cancelled
 
     async def reaped(self) -> None:
         """Wait until somebody has reaped it."""
@@ -188,18 +202,42 @@ class WorkerProcess:
         return False
 
     async def _await_exit(self) -> None:
-        await self._process.wait()
+        await self._exited.wait()
         raise WorkerGoneError(await self._how_it_ended())
 
     async def _how_it_ended(self) -> str:
         try:
             async with asyncio.timeout(EXIT_GRACE):
-                status = await self._process.wait()
+                await self._exited.wait()
         except TimeoutError:
             return "closed its pipe"
+        status = self._process.wait()  # known by now
         if status >= 0:
             return f"exit status {status}"
         try:
             return f"killed by {signal.Signals(-status).name}"
         except ValueError:
             return f"killed by signal {-status}"
+
+    def _watch_exit(self) -> None:
+        """Hear of the process's end from the kernel; where that is not offered, look for it."""
+        if sys.platform == "linux":
+            try:
+                self._pidfd = os.pidfd_open(self.pid)
+            except OSError:  # forbidden or unknown to this kernel
+                self._look_for_exit()
+            else:
+                asyncio.get_running_loop().add_reader(self._pidfd, self._look_for_exit)
+        else:
+            self._look_for_exit()
+
+    def _look_for_exit(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._process.poll() is None:
+            if self._pidfd is None:
+                loop.call_later(LOOK_INTERVAL, self._look_for_exit)
+            return
+        if self._pidfd is not None:
+            loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+        self._exited.set()

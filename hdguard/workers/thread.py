@@ -180,7 +180,7 @@ class ThreadFastSeat:
         """It has answered (called by the thread, on the loop)."""
         thread.busy.discard(call_id)
         waiting = self._waiting.get(call_id)
-        if thread is self._thread and waiting is not None and not waiting.done():
+        if waiting is not None and not waiting.done():  # else cancelled, or given up
             waiting.set_result(outcome)
 
     def on_death(self, thread: _BrainThread, why: str) -> None:

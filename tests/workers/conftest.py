@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.workers.command_brain import RELEASE
-from tests.workers.support import REPOSITORY
+from tests.workers.support import REPOSITORY, let_brains_go
 
 
 @pytest.fixture(autouse=True)
@@ -13,4 +13,4 @@ def _tests_importable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     RELEASE.clear()
     yield
-    RELEASE.set()
+    let_brains_go()

@@ -15,7 +15,7 @@ from hdguard.core.events import BrainDown, BrainUp
 from hdguard.core.types import FrameRef
 from hdguard.workers.seats import WorkerFastBrain, WorkerSlowBrain
 from hdguard.workers.supervisor import WorkerSettings
-from tests.workers.command_brain import FAST, SLOW, SPEC
+from tests.workers.command_brain import FAST, RELEASE, SLOW, SPEC
 
 REPOSITORY = Path(__file__).resolve().parents[2]  # a child imports `tests` from here
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -23,22 +23,18 @@ PATIENCE = 20.0  # seconds until a test gives up waiting for what must come
 T = TypeVar("T")
 
 
-def run(main: Coroutine[Any, Any, T], loop: str = "asyncio") -> T:
-    """Run on that loop, leaving no task and, of Python 3.11's child watcher, no thread."""
+def run(main: Coroutine[Any, Any, T], loop: str = "asyncio", *, tidy: bool = True) -> T:
+    """Run on that loop, leaving no task unless it is not meant to be tidy."""
 
     async def patiently() -> T:
         async with asyncio.timeout(3 * PATIENCE):
             result = await main
-        left = asyncio.all_tasks() - {asyncio.current_task()}
+        left = set() if not tidy else asyncio.all_tasks() - {asyncio.current_task()}
         assert not left, f"tasks left behind: {left}"
         return result
 
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
-        result = runner.run(patiently())
-    for thread in threading.enumerate():
-        if "waitpid" in thread.name:
-            thread.join(PATIENCE)
-    return result
+        return runner.run(patiently())
 
 
 def ref(command: float, seq: int = 0) -> FrameRef:
@@ -89,3 +85,20 @@ def open_fds() -> set[str]:
     folder = Path("/proc/self/fd")
     names = [folder / name for name in os.listdir(folder)]  # noqa: PTH208
     return {f"{path.name} {path.readlink()}" for path in names if path.is_symlink()}
+
+
+def children() -> list[str]:
+    """The process ids of this process's children, zombies included."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+def brain_threads() -> "list[threading.Thread]":  # noqa: TID251 - looked at, not made
+    """The threads of thread seats."""
+    return [thread for thread in threading.enumerate() if thread.name == "brain command"]
+
+
+def let_brains_go() -> None:
+    """Let hung threads end, and see them end."""
+    RELEASE.set()
+    for thread in brain_threads():
+        thread.join(PATIENCE)

@@ -10,11 +10,13 @@ import pytest
 from hdguard.brains.base import BrainError
 from hdguard.core.events import BrainDown, BrainUp, FastVerdict
 from hdguard.core.types import ImageSpec
+from hdguard.workers.budget import RestartBudget
+from hdguard.workers.process import WorkerProcess
 from hdguard.workers.seats import WorkerFastBrain
 from hdguard.workers.supervisor import WorkerSettings
 from tests.workers import command_brain
 from tests.workers.command_brain import EXIT, GATE, GREEN, HANG, RAISE
-from tests.workers.support import LOOPS, Ear, fast, open_fds, reason, run, shot
+from tests.workers.support import LOOPS, Ear, children, fast, open_fds, reason, run, shot
 
 UP, DOWN, LATCHED = BrainUp("command"), BrainDown("command"), BrainDown("command", latched=True)
 every_loop = pytest.mark.parametrize("loop", LOOPS)
@@ -101,7 +103,8 @@ def test_a_hung_worker_can_be_killed_and_is_gone_when_kill_returns(loop: str) ->
             call = tasks.create_task(reason(seat.assess(shot(HANG))))
             await asyncio.sleep(0)
             await seat.kill("late")
-            assert not Path(f"/proc/{old}").exists()
+            with pytest.raises(ProcessLookupError):
+                os.kill(old, 0)
             assert await call == "worker killed: late"
         assert [await ear.next(), await ear.next()] == [DOWN, UP]
         assert pid_of(seat) != old
@@ -143,17 +146,22 @@ def test_a_busy_worker_is_not_pinged_to_death(tmp_path: Path) -> None:
     os.mkfifo(gate)
 
     async def story() -> None:
-        seat = fast({"gate": str(gate)}, worker=WorkerSettings(ping_interval=0.05))
-        ear = await started(seat)
+        stopped = fast(worker=WorkerSettings(ping_interval=0.2, restarts_per_minute=0))
+        stopped_ear = await started(stopped)
+        busy = fast({"gate": str(gate)}, worker=WorkerSettings(ping_interval=0.02))
+        busy_ear = await started(busy)
         async with asyncio.TaskGroup() as tasks:
-            call = tasks.create_task(seat.assess(shot(GATE)))
-            await asyncio.sleep(0.4)  # many pings' time; there is no event for what must not come
-            assert ear.heard.empty()
+            call = tasks.create_task(busy.assess(shot(GATE)))
+            os.kill(pid_of(stopped), signal.SIGSTOP)
+            assert await stopped_ear.next() == LATCHED  # the time of twenty pings to the busy one
+            assert busy_ear.heard.empty()
             await asyncio.to_thread(gate.write_text, "open")
             answer = await call
         assert isinstance(answer, FastVerdict)
         assert answer.hazard.text == "open"
-        await seat.close()
+        await busy.close()
+        await stopped.close()
+        assert busy_ear.heard.empty()
 
     run(story())
 
@@ -197,6 +205,31 @@ def test_the_fourth_death_in_a_minute_latches() -> None:
         await seat.kill("nothing to kill")
         await seat.close()
         assert ear.heard.empty()
+
+    run(story())
+
+
+def test_restarts_that_succeed_long_apart_never_latch() -> None:
+    async def story() -> None:
+        seat = fast()
+        seat._supervisor._budget = RestartBudget(1, window=0.0)  # every restart is long ago
+        ear = await started(seat)
+        for _ in range(2):
+            await seat.kill("late")
+            assert [await ear.next(), await ear.next()] == [DOWN, UP]
+        await seat.close()
+
+    run(story())
+
+
+def test_a_close_starts_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        seat = fast()
+        ear = await started(seat)
+        await seat.kill("late")
+        assert [await ear.next(), await ear.next()] == [DOWN, UP]
+        monkeypatch.setattr(WorkerProcess, "spawn", None)
+        await seat.close()
 
     run(story())
 
@@ -261,7 +294,7 @@ def test_a_brain_of_another_spec_than_its_settings_say_is_an_error() -> None:
     async def story() -> None:
         other = ImageSpec(9, 9)
         seat = WorkerFastBrain(command_brain.FAST, {}, "command", other, WorkerSettings())
-        with pytest.raises(BrainError, match="width=8.* its settings say .*width=9"):
+        with pytest.raises(BrainError, match=r"width=8.* its settings say .*width=9"):
             await seat.start()
 
     run(story())
@@ -277,7 +310,7 @@ def test_a_brain_that_is_not_ready_in_time_is_ended(loop: str) -> None:
 
 
 @every_loop
-@pytest.mark.parametrize("turns", [0, 1, 3, 10])
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 10])
 def test_a_start_that_is_cancelled_leaves_nothing(loop: str, turns: int) -> None:
     async def story() -> None:
         seat = fast({"load": "hang"})
@@ -294,7 +327,7 @@ def test_a_start_that_is_cancelled_leaves_nothing(loop: str, turns: int) -> None
 
 
 @every_loop
-@pytest.mark.parametrize("turns", [0, 1, 3, 10])
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 10])
 def test_a_close_while_the_successor_loads_leaves_nothing(loop: str, turns: int) -> None:
     async def story() -> None:
         seat = fast()
@@ -307,6 +340,20 @@ def test_a_close_while_the_successor_loads_leaves_nothing(loop: str, turns: int)
     before = open_fds()
     run(story(), loop)
     assert open_fds() == before
+
+
+@every_loop
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 10])
+def test_a_program_that_ends_without_closing_leaves_no_child(loop: str, turns: int) -> None:
+    async def story() -> None:
+        seat = fast()
+        await started(seat)
+        await seat.kill("late")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+    run(story(), loop, tidy=False)
+    assert children() == []
 
 
 @every_loop
@@ -356,8 +403,7 @@ def test_twenty_restarts_leave_no_file_memory_or_process(loop: str) -> None:
             await seat.kill("again")
             assert [await ear.next(), await ear.next()] == [DOWN, UP]
         assert len(open_fds()) == before
-        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-        assert children == [str(seat.pid)]
+        assert children() == [str(seat.pid)]
         await seat.close()
 
     outside = open_fds()

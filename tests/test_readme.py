@@ -1,0 +1,82 @@
+"""The README's tables say what the code does."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import get_args
+
+from hdguard import app, cli
+from hdguard.config import load_config
+from hdguard.core.policy import PAPER, PRESETS, SIDECAR
+from hdguard.workers.inline import Cost
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def table(heading: str) -> dict[str, list[str]]:
+    """The rows of the table whose first cell of the head is this: first cell -> other cells."""
+    head = README.index(f"| {heading} |")
+    rows = {}
+    for line in README[head:].splitlines()[2:]:
+        if not line.startswith("|"):
+            break
+        first, *rest = [cell.strip() for cell in line.strip("|").split("|")]
+        rows[first] = rest
+    return rows
+
+
+def test_the_policy_table_is_the_presets() -> None:
+    rows = table("setting")
+
+    def words(name: str) -> list[str]:
+        return [str(getattr(p, name)) for p in (PAPER, SIDECAR)]
+
+    assert rows["start_greens / release_greens"] == [
+        f"{p.start_greens} / {p.release_greens}" for p in (PAPER, SIDECAR)
+    ]
+    for row, name in {
+        "review overdue": "review_overdue",
+        "trigger while a review is open": "pending",
+        "first danger halt": "first_danger",
+        "resample": "resample",
+        "window": "window",
+        "fault clear": "fault_clear",
+    }.items():
+        assert rows[row] == words(name), row
+    assert rows["review deadline"] == [f"{p.review_deadline:g} s" for p in (PAPER, SIDECAR)]
+    assert rows["FastBrain deadline"] == ["none", f"{SIDECAR.fast_deadline} s, or the brain's"]
+    assert rows["failed or unparsed FastBrain"] == [
+        "counts as YELLOW",
+        f"speed reduced; {SIDECAR.failures_to_halt} in a row: fault halt",
+    ]
+    assert (PAPER.fast_deadline, PAPER.failures_to_halt) == (None, None)
+    halts = {True: "fault halt", False: "reported only"}
+    assert rows["stale frame or verdict, blind"] == [halts[p.fault_halts] for p in (PAPER, SIDECAR)]
+    assert set(PRESETS) == {"paper", "sidecar"}
+
+
+def test_the_paces_and_costs_are_those_of_the_command() -> None:
+    assert [name.split("`")[1] for name in table("`--pace`")] == list(get_args(app.Pace))
+    assert {name.strip("`") for name in table("`--cost`")} == set(get_args(Cost))
+
+
+def test_the_example_configuration_is_valid(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    assert tomllib.loads(text)
+    file = tmp_path / "hdguard.toml"
+    file.write_text(text)
+    config = load_config(file)
+    app.check_brains(app.ReplayPlan(config))
+    assert config.policy.policy().review_deadline == 2.0
+
+
+def test_the_exit_codes_are_those_of_the_commands() -> None:
+    said = re.sub(r"\s+", " ", README[README.index("## Exit codes") :].split("##")[1])
+    assert [int(n) for n in re.findall(r"\b(\d+) ", said)] == [
+        0,
+        1,
+        2,
+        cli.DATA_ERROR,
+        cli.CONFIG_ERROR,
+        cli.INTERRUPTED,
+    ]
