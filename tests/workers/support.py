@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine, Mapping
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,8 +89,13 @@ def open_fds() -> set[str]:
 
 
 def children() -> list[str]:
-    """The process ids of this process's children, zombies included."""
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    """The process ids of this process's children, zombies included.
+
+    Not multiprocessing's resource tracker: other tests' pools start it, for the whole session.
+    """
+    tracker = str(getattr(resource_tracker._resource_tracker, "_pid", None))
+    found = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return [pid for pid in found if pid != tracker]
 
 
 def brain_threads() -> "list[threading.Thread]":  # noqa: TID251 - looked at, not made
