@@ -105,7 +105,11 @@ class Says(Generic[AnswerT]):
 
 
 class _ScriptedSeat(Generic[AnswerT]):
-    """A seat whose brain follows a script: media time -> what it says from then on."""
+    """A seat whose brain follows a script: media time -> what it says from then on.
+
+    `cut_off` counts calls that were given up; `loads_for` is how long its brain takes to load
+    again after a kill, None if it never comes back.
+    """
 
     def __init__(
         self, name: str, script: Mapping[float, AnswerT | Says[AnswerT]], latency: float
@@ -116,6 +120,8 @@ class _ScriptedSeat(Generic[AnswerT]):
         self.killed: list[tuple[float, str]] = []
         self.busy = 0
         self.most_busy = 0
+        self.cut_off = 0
+        self.loads_for: float | None = 0.0
         self._script = script
         self._latency = latency
 
@@ -127,9 +133,12 @@ class _ScriptedSeat(Generic[AnswerT]):
 
     async def kill(self, reason: str) -> None:
         self.killed.append((asyncio.get_running_loop().time(), reason))
-        self.tell(BrainDown(self.name))
+        latched = self.loads_for is None
+        self.tell(BrainDown(self.name, latched=latched))
         await asyncio.sleep(0)
-        self.tell(BrainUp(self.name))
+        if self.loads_for is not None:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self.loads_for, self.tell, BrainUp(self.name))
 
     def tell(self, event: BrainDown | BrainUp) -> None:
         if self.listener is not None:
@@ -147,6 +156,9 @@ class _ScriptedSeat(Generic[AnswerT]):
             if line.hangs:
                 await asyncio.Event().wait()
             await asyncio.sleep(self._latency if line.latency is None else line.latency)
+        except asyncio.CancelledError:
+            self.cut_off += 1
+            raise
         finally:
             self.busy -= 1
         if isinstance(line.answer, Exception):

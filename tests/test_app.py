@@ -1,12 +1,15 @@
 """The composition root: names become parts, and what cannot be put together is said early."""
 
+import asyncio
 import importlib
+import json
 from dataclasses import replace
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import uvloop
 
 from hdguard import app
 from hdguard.app import FAST_BRAINS, SLOW_BRAINS, ReplayPlan
@@ -198,6 +201,19 @@ def test_a_brain_that_cannot_be_loaded_is_an_error_of_its_own(tmp_path: Path) ->
         run_virtual(load(made))
 
 
+def test_a_brain_in_a_process_that_cannot_be_loaded_leaves_no_process(data: Path) -> None:
+    async def load(made: ReplayPlan) -> None:
+        async with app.crew(made):
+            raise AssertionError("it was loaded")
+
+    config = traced(data, "realtime").config
+    gone = SlowConfig("trace", {"path": str(data / "gone.json")})
+    made = ReplayPlan(replace(config, slow=gone))
+    refused = pytest.raises(BrainError, match=r"gone\.json: cannot be read")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, refused:
+        runner.run(load(made))
+
+
 # A run.
 
 
@@ -239,6 +255,28 @@ def test_a_part_that_fails_fails_its_video_and_not_the_next(
     first, second = run(traced(data), data, tmp_path / "out")
     assert (first.video, first.failed) == ("red.mp4", "the disk is gone")
     assert (second.video, second.failed) == ("calm.mp4", None)
+
+
+def test_a_review_that_a_video_leaves_behind_does_not_hold_up_the_next_one(
+    data: Path, tmp_path: Path
+) -> None:
+    green = {"t": 0.0, "light": "green"}
+    yellow = [green, {"t": 0.2, "light": "yellow"}, {"t": 0.4, "light": "green"}]
+    videos = {"red.mp4": [*yellow, {"t": 0.8, "light": "red"}], "calm.mp4": yellow}
+    reviews = {
+        "red.mp4": [{"t": 0.0, "verdict": "safe", "latency": 2.8}],
+        "calm.mp4": [{"t": 0.0, "verdict": "safe", "latency": 0.2}],
+    }
+    trace = {
+        "format": "hdguard-trace/1",
+        "fast": {"trace": {"videos": videos}},
+        "slow": {"trace-slow": {"videos": reviews}},
+    }
+    (data / "trace.json").write_text(json.dumps(trace))
+    expected = {"red.mp4": (0.8, "fast_red"), "calm.mp4": None}
+    for pace in get_args(app.Pace):
+        made = traced(data, pace, adaptive=False)
+        assert warnings(run(made, data, tmp_path / pace)) == expected
 
 
 def test_the_traces_of_a_run_are_merged_into_one(data: Path, tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ class Collector:
     verdicts: Counter[str] = field(default_factory=Counter)
     newest: FrameRef | None = None
     warning: Halt | None = None
+    closed: bool = False
+    """The video is over: what comes now counts for nothing."""
     _stamps: dict[tuple[str, FrameRef], Judged] = field(default_factory=dict)
     _delivered_at: float | None = None
     _confirmed_at: float | None = None
@@ -44,6 +46,8 @@ class Collector:
 
     def stepped(self, now: float, event: Event, actions: tuple[Action, ...]) -> None:
         """Note what happened and what was decided."""
+        if self.closed:
+            return
         self._note_event(now, event)
         for action in actions:
             self._note_action(now, action)

@@ -93,6 +93,8 @@ async def run_video(
 
     async def until() -> None:
         await _until_over(pipeline, collector, settings.drain)
+        collector.closed = True
+        await pipeline.rest()  # the next video's brains are these
 
     pipeline.dispatch(SelfTestPassed())
     try:

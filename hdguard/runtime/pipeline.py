@@ -53,6 +53,9 @@ class Pipeline:
         self.mailboxes = {b.name: Mailbox() for b in guard.policy.brains}
         self.stale = 0
         self.source_errors: dict[str, SourceError] = {}
+        self._resting = False
+        self._loading: set[str] = set()
+        self._loaded = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._calls = asyncio.TaskGroup()
         self._samplers = {
@@ -75,7 +78,7 @@ class Pipeline:
         plans = {b.name: b for b in self.guard.policy.brains}
         seats = [*self.parts.fast.values(), *([self.parts.slow] if self.parts.slow else [])]
         for seat in seats:
-            seat.listen(self.dispatch)
+            seat.listen(self._on_worker)
         try:
             async with self._calls as group:
                 for source in self.parts.sources:
@@ -135,6 +138,8 @@ class Pipeline:
         try:
             async with aclosing(source.frames()) as frames:  # type: ignore[type-var]
                 async for frame in frames:
+                    if self._resting:
+                        break
                     if not up:
                         up = True
                         self.dispatch(events.SourceUp(source.source_id, source.interval))
@@ -160,7 +165,9 @@ class Pipeline:
         deadline = self.guard.policy.deadline_of(plan)
         while True:
             sampled = await mailbox.get()
-            if self.guard.admits(sampled.frame.ref, seat.name, self._loop.time()):
+            if self._resting:
+                pass  # nobody wants to know any more
+            elif self.guard.admits(sampled.frame.ref, seat.name, self._loop.time()):
                 self._reviewer.in_hand(seat.name, sampled.frame)
                 await self._judge(seat, sampled, deadline)
             else:
@@ -222,6 +229,31 @@ class Pipeline:
         """Wait until no brain has a frame before it or in hand."""
         for mailbox in self.mailboxes.values():
             await mailbox.settled()
+
+    async def rest(self) -> None:
+        """Show the brains nothing more; returns when each has answered or is loaded again.
+
+        A brain cannot be interrupted in mid-thought. If it is used again, what it still has in
+        hand would hold up the next run. One that hangs where the policy has no deadline is left.
+        """
+        self._resting = True
+        try:
+            async with asyncio.timeout(kill_after(self.guard.policy.review_deadline)):
+                await self.settled()
+        except TimeoutError:
+            pass
+        await self._reviewer.rest()
+        while self._loading:
+            self._loaded.clear()
+            await self._loaded.wait()
+
+    def _on_worker(self, event: events.BrainDown | events.BrainUp) -> None:
+        if isinstance(event, events.BrainDown) and not event.latched:
+            self._loading.add(event.brain)
+        else:
+            self._loading.discard(event.brain)
+            self._loaded.set()
+        self.dispatch(event)
 
     def _on_deadline(self) -> None:
         self.dispatch(events.DeadlineReached())

@@ -38,6 +38,8 @@ class Reviewer:
         self._in_hand: dict[str, Frame] = {}
         self._questions: deque[Question] = deque()
         self._asked = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def keep(self, frame: Frame) -> None:
         """Keep this picture while the guard may name it."""
@@ -83,7 +85,15 @@ class Reviewer:
                 self._asked.clear()
                 await self._asked.wait()
             assert self._seat is not None  # the guard asks only where there is a SlowBrain
+            self._idle.clear()
             await self._ask(self._seat, group, self._questions.popleft())
+            self._idle.set()
+
+    async def rest(self) -> None:
+        """Drop what is not asked yet; returns when the question in hand is answered or killed."""
+        while self._questions or not self._idle.is_set():
+            self._questions.clear()
+            await self._idle.wait()
 
     async def _ask(self, seat: SlowSeat, group: asyncio.TaskGroup, question: Question) -> None:
         request, frames = question

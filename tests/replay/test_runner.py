@@ -158,7 +158,7 @@ def test_the_default_drain_hears_a_review_that_is_open_at_the_end() -> None:
 
 
 def test_a_drain_of_zero_drops_an_open_review() -> None:
-    slow = ScriptedSlowSeat({0.0: True}, latency=0.1)
+    slow = ScriptedSlowSeat({0.0: True}, latency=0.0)
     outcome, _ = run(every(0.1, 2.0), yellow_at_the_end(), slow=slow, drain=0.0)
     assert outcome.warning is None
     assert outcome.verdicts["yellow"] == 1
@@ -236,6 +236,74 @@ def test_a_source_error_of_another_kind_is_not_swallowed() -> None:
         run(Broken([], CLIP.video))
 
 
+# The brains outlive the video.
+
+
+def test_a_review_in_hand_when_the_robot_halts_is_answered_before_the_next_video() -> None:
+    fast = ScriptedFastSeat({0.0: GREEN, 1.0: YELLOW, 1.2: RED}, latency=0.05)
+    slow = ScriptedSlowSeat(latency=2.5)
+    source = ListSource(every(0.1, 60.0), CLIP.video)
+    outcome, trace = run(source, fast, slow=slow)
+    assert (warned(outcome).trigger, warned(outcome).cause) == (1.2, "fast_red")
+    assert source.handed[-1].ref.media_time < 2.1  # nothing is decoded for nobody
+    assert (slow.cut_off, slow.busy, fast.busy) == (0, 0, 0)
+    assert slow.killed == []
+    assert len(trace["slow"]["slow"]["videos"][CLIP.video]) == 1
+
+
+def test_what_is_answered_after_the_end_counts_for_nothing() -> None:
+    slow = ScriptedSlowSeat({0.0: True}, latency=0.8)
+    patient: dict[str, Any] = {"review_overdue": "ignore"}
+    outcome, _ = run(every(0.1, 2.0), yellow_at_the_end(), slow=slow, drain=0.5, **patient)
+    assert (slow.cut_off, slow.busy) == (0, 0)
+    assert outcome.warning is None
+    quiet, _ = run(every(0.1, 2.0), yellow_at_the_end(), drain=0.5)
+    assert outcome.verdicts == quiet.verdicts
+
+
+def test_a_frame_in_hand_when_another_brain_halts_is_answered_and_no_more_are_given() -> None:
+    keen = ScriptedFastSeat({0.0: GREEN, 1.0: RED}, name="keen", latency=0.05)
+    slack = ScriptedFastSeat({0.0: GREEN, 1.4: Says(GREEN, 0.9), 1.6: GREEN}, name="slack")
+    plans = [BrainPlan("keen", adaptive=False), BrainPlan("slack", adaptive=False)]
+    outcome, _ = run(every(0.2, 60.0), keen, slack, brains=plans)
+    assert warned(outcome).issued == 1.05
+    assert (slack.cut_off, slack.busy, keen.busy) == (0, 0, 0)
+    assert max(keen.seen) < 2.0
+    assert slack.seen[-1] == 1.4  # the frame of 1.6 waits behind it
+    assert outcome.verdicts.get("failed", 0) == 0  # it was late, but after the end
+
+
+def test_a_brain_killed_near_the_end_is_loaded_again_before_the_next_video() -> None:
+    hung = HangingBrain(since=2.0)
+    hung.loads_for = 20.0
+    up: list[float] = []
+    tell = hung.tell
+
+    def told(event: events.BrainDown | events.BrainUp) -> None:
+        up.extend([asyncio.get_running_loop().time()] if isinstance(event, events.BrainUp) else [])
+        tell(event)
+
+    hung.tell = told  # type: ignore[method-assign]
+    run(every(0.2, 2.0), hung)
+    assert up == [pytest.approx(23.5)]  # given at 2.0, killed at 3.5
+
+
+def test_a_brain_that_never_comes_back_is_not_awaited() -> None:
+    hung = HangingBrain(since=2.0)
+    hung.loads_for = None
+    outcome, _ = run(every(0.2, 2.0), hung)
+    assert [t for t, _ in hung.killed] == [pytest.approx(3.5)]
+    assert outcome.watched == 2.0
+
+
+def test_a_brain_that_hangs_without_a_deadline_does_not_hold_the_next_video_up_for_ever() -> None:
+    keen = ScriptedFastSeat({0.0: GREEN, 1.0: RED}, name="keen", latency=0.05)
+    hung = HangingBrain(since=0.8, name="hung")
+    plans = [BrainPlan("keen", adaptive=False), BrainPlan("hung", adaptive=False)]
+    outcome, _ = run(every(0.2, 60.0), keen, hung, brains=plans, fast_deadline=None)
+    assert warned(outcome).trigger == 1.0
+
+
 # Stages and stamps.
 
 
@@ -275,6 +343,13 @@ def test_drops_are_counted_with_what_was_too_old() -> None:
     outcome, _ = run(every(0.2, 2.0), ScriptedFastSeat(latency=0.39))
     judged = sum(outcome.verdicts.values())
     assert outcome.dropped == 11 - judged > 3
+
+
+def test_a_frame_that_was_too_old_to_be_given_counts_as_dropped() -> None:
+    # Behind a call of 1.3 s waits the frame of 1.2, too old when it is over.
+    fast = ScriptedFastSeat({0.0: GREEN, 1.0: Says(GREEN, 1.3), 1.2: GREEN})
+    outcome, _ = run([*every(0.2, 1.2), 2.6], fast)
+    assert outcome.dropped == 1
 
 
 # The robot.

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import re
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -147,6 +149,37 @@ def test_flushes_of_two_threads_keep_the_order_of_the_lines(tmp_path: Path) -> N
 
     asyncio.run(story())
     assert [s.now for s in read_journal(path).steps] == [6.0 + n for n in range(300)]
+
+
+def test_a_flush_that_overtakes_another_waits_for_it(tmp_path: Path) -> None:
+    """The last flush of a run comes from the loop's thread while another's still writes."""
+    written = journal(tmp_path / "j.jsonl")
+    real, executor = written._path, ThreadPoolExecutor(1)
+    second: list[Future[None]] = []
+
+    class Slow:
+        """A disk on which the first write takes until another flush has had its chance."""
+
+        def open(self, mode: str) -> Any:
+            file = real.open(mode)
+            write = file.write
+
+            def slowly(data: Any) -> int:
+                if not second:
+                    written.stepped(7.0, events.LinkUp(), ())
+                    second.append(executor.submit(written.flush))
+                    wait(second, timeout=0.2)
+                return write(data)
+
+            return MagicMock(
+                __enter__=lambda _: MagicMock(write=slowly), __exit__=lambda *_: file.close()
+            )
+
+    written._path = Slow()  # type: ignore[assignment]
+    written.stepped(6.0, events.LinkLost(), ())
+    with executor:
+        written.flush()
+    assert [s.now for s in read_journal(real).steps] == [6.0, 7.0]
 
 
 # Real runs, stepped again.

@@ -6,8 +6,10 @@ import pytest
 
 from hdguard.brains.base import BrainError
 from hdguard.core import actions, events
+from hdguard.core.actions import Action
 from hdguard.core.policy import BrainPlan
 from hdguard.core.types import FrameRef, Light
+from hdguard.runtime.observer import Judged, Reviewed
 from tests.fakes import (
     GREEN,
     RED,
@@ -183,6 +185,23 @@ def test_a_picture_that_cannot_be_converted_is_a_failure_of_that_frame_alone() -
     ]
     judged = [v.ref.media_time for _, v in played.events(events.FastVerdict)]
     assert judged == [0.0, 0.4, 0.6]
+
+
+def test_the_stamps_of_an_answer_come_just_before_its_event() -> None:
+    order: list[str] = []
+
+    class Watcher:
+        def judged(self, stamps: Judged | Reviewed) -> None:
+            order.append(f"stamps {stamps.brain}")
+
+        def stepped(self, now: float, event: events.Event, actions: tuple[Action, ...]) -> None:
+            if isinstance(event, events.FastVerdict | events.SlowVerdict):
+                order.append(type(event).__name__)
+
+    fast = ScriptedFastSeat({0.0: YELLOW})
+    source = ListSource([0.0], stays=True)
+    play(1.0, source, fast=[fast], slow=ScriptedSlowSeat(), observers=[Watcher()])
+    assert order == ["stamps fast", "FastVerdict", "stamps slow", "SlowVerdict"]
 
 
 def test_the_stamps_of_every_judgement() -> None:

@@ -131,6 +131,27 @@ def test_a_cancelled_question_in_hand_keeps_the_brain_busy_until_it_has_answered
     assert slow.killed == []
 
 
+def test_a_desk_that_rests_finishes_the_question_in_hand_and_asks_no_other() -> None:
+    slow = ScriptedSlowSeat(latency=0.5)
+    desk = Desk(slow)
+    desk.see(0.0)
+    desk.ask(1, 0.0)
+    desk.ask(2, 0.0)
+
+    async def story() -> float:
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(desk.reviewer.work(group))
+            await asyncio.sleep(0.2)
+            await desk.reviewer.rest()
+            rested = asyncio.get_running_loop().time()
+            await asyncio.sleep(5.0)
+            working.cancel()
+        return rested
+
+    assert run_virtual(story()) == 0.5
+    assert [a.review_id for a in slow.asked] == [1]
+
+
 def test_a_review_without_an_answer_is_killed_and_reported_and_the_next_one_asked() -> None:
     slow = ScriptedSlowSeat({0.0: Says(False, hangs=True), 0.2: False}, latency=0.1)
     desk = Desk(slow)
