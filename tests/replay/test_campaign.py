@@ -132,7 +132,9 @@ def test_a_process_killed_in_mid_run_costs_no_video(folder: RunFolder) -> None:
     assert failed(folder) == []
     again = starts(folder)
     assert again["1.mp4"] == 2
-    assert all(again[name] == 1 for name in ("3.mp4", "4.mp4", "5.mp4"))
+    # The other process's video in hand may have died with the pool; no more than that.
+    assert max(again.values()) <= 2
+    assert sum(again.values()) <= len(ENTRIES) + 2
 
 
 def failed(folder: RunFolder) -> list[tuple[str, str]]:
