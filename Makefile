@@ -5,12 +5,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 # The one list of system packages (Debian names) that the tests use beside Python and make.
-SYSTEM_PACKAGES :=
+SYSTEM_PACKAGES := mosquitto openssl
 
-.PHONY: help env system test lint types imports unit bench clean
+.PHONY: help demo env system test lint types imports unit bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: env ## watch the bundled clips in real time: a robot stopped in time
+	$(BIN)/hdguard demo
 
 env: $(READY) ## make the virtual environment in .venv
 
