@@ -25,7 +25,11 @@ class Shot:
 
 
 class FastBrain(Protocol):
-    """Judges one frame at a time."""
+    """Judges one frame at a time.
+
+    A class that stands in the table of brains also has `Settings`, its settings' class, and
+    `adaptive`: whether it bears to be shown 1 frame a second in GREEN.
+    """
 
     @property
     def name(self) -> str:

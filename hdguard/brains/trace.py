@@ -111,6 +111,7 @@ class TraceFastBrain(_TraceBrain[FastRow]):
     """
 
     Settings: ClassVar[type] = TraceFastSettings
+    adaptive: ClassVar[bool] = True
 
     def __init__(self, settings: TraceFastSettings) -> None:
         brains = read_trace(settings.path).fast
