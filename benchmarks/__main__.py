@@ -10,6 +10,8 @@ from benchmarks.ratio import Ratio
 BENCHES = {
     "replay": "benchmarks.replay_decode:run",
     "cadence": "benchmarks.cadence:run",
+    "halt": "benchmarks.halt_delivery:run",
+    "reflex": "benchmarks.reflex_flow:run",
 }
 
 

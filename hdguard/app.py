@@ -6,32 +6,47 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, Literal
 
 import uvloop
 
 from hdguard import __version__
 from hdguard.actuators.base import Actuator, ActuatorError
+from hdguard.actuators.broker import EmbeddedBroker
+from hdguard.actuators.mqtt import MqttActuator, MqttSettings
 from hdguard.actuators.recording import RecordingActuator
 from hdguard.brains.base import BrainError
 from hdguard.brains.trace import TraceRecorder
 from hdguard.config import Config, ConfigError, FastConfig, SlowConfig, settings_of, shown
-from hdguard.core.policy import Policy
+from hdguard.core.policy import BrainPlan, Policy
+from hdguard.core.types import Speed
+from hdguard.demo_robot import Chassis, run_demo_robot
 from hdguard.ingest.base import FrameSource, SourceError
 from hdguard.ingest.file import FileSettings, FileSource
 from hdguard.replay.campaign import Done, run_here, run_in_pool
 from hdguard.replay.dataset import Entry
 from hdguard.replay.folder import RunFolder
 from hdguard.replay.results import Outcome, VideoResult, video_result
-from hdguard.replay.runner import Crew, VideoSettings, run_video
+from hdguard.replay.runner import BOOT, Crew, VideoSettings, run_video
+from hdguard.robot import RobotSettings
+from hdguard.runtime.observer import Observer
 from hdguard.runtime.virtual_time import run_virtual
 from hdguard.workers.base import FastSeat, Seat, SlowSeat
 from hdguard.workers.inline import Cost, InlineFastSeat, InlineSlowSeat
 from hdguard.workers.seats import WorkerFastBrain, WorkerSlowBrain
 from hdguard.workers.thread import ThreadFastSeat
 
-FAST_BRAINS = {"trace": "hdguard.brains.trace:TraceFastBrain"}
-SLOW_BRAINS = {"trace": "hdguard.brains.trace:TraceSlowBrain"}
+FAST_BRAINS = {
+    "reflex": "hdguard.brains.reflex:ReflexFastBrain",
+    "trace": "hdguard.brains.trace:TraceFastBrain",
+}
+SLOW_BRAINS = {
+    "reflex-slow": "hdguard.brains.reflex_slow:ReflexSlowBrain",
+    "trace": "hdguard.brains.trace:TraceSlowBrain",
+}
+
+EXAMPLES = Path(__file__).parent / "examples" / "clips"
 
 Pace = Literal["realtime", "virtual"]
 
@@ -60,11 +75,8 @@ class ReplayPlan:
             ConfigError: a brain's name is unknown, is used twice, or its settings are wrong.
         """
         config = self.config
-        if not config.fast:
-            msg = "no FastBrain is configured: give --fast NAME, or [[fast]] in the configuration"
-            raise ConfigError(msg)
         plans = [
-            fast.plan(_settings(FAST_BRAINS, fast, f"fast.{n}").name)
+            _brain_plan(fast, _settings(FAST_BRAINS, fast, f"fast.{n}").name)
             for n, fast in enumerate(config.fast)
         ]
         slow = _settings(SLOW_BRAINS, config.slow, "slow").name if config.slow else ""
@@ -101,6 +113,23 @@ class ReplayPlan:
             journals=folder.journals,
             flush_every=0.5 if self.pace == "realtime" else 0.0,
         )
+
+
+def with_brains(config: Config) -> Config:
+    """The configuration, with the embedded brains where it names no FastBrain."""
+    if config.fast:
+        return config
+    return replace(
+        config, fast=(FastConfig("reflex"),), slow=config.slow or SlowConfig("reflex-slow")
+    )
+
+
+def _brain_plan(fast: FastConfig, name: str) -> BrainPlan:
+    """What the guard must know of a FastBrain; the brain knows if it bears 1 frame a second."""
+    adaptive = fast.adaptive
+    if adaptive is None:
+        adaptive = _resolve(FAST_BRAINS[fast.brain]).adaptive
+    return BrainPlan(name, fast.required, adaptive, fast.fps, fast.deadline)
 
 
 def _resolve(target: str) -> Any:
@@ -182,10 +211,24 @@ async def crew(plan: ReplayPlan) -> AsyncIterator[Crew]:
 
 
 class ReplayStage:
-    """What each video gets anew."""
+    """What each video gets anew.
 
-    def __init__(self, plan: ReplayPlan) -> None:
+    Args:
+        plan: of the replay.
+        broker: the embedded broker, where there is one: then the robot is on the wire.
+        watch: makes an observer for each video, for people who look on.
+    """
+
+    def __init__(
+        self,
+        plan: ReplayPlan,
+        broker: EmbeddedBroker | None = None,
+        watch: Callable[[Entry], Observer] | None = None,
+    ) -> None:
         self._plan = plan
+        self._broker = broker
+        self._watch = watch
+        self._robots = 0
 
     def source(self, entry: Entry) -> FrameSource:
         """The entry's file."""
@@ -200,20 +243,42 @@ class ReplayStage:
             )
         )
 
-    def actuator(self) -> Actuator:
-        """The ideal robot."""
-        return RecordingActuator(self._plan.config.robot)
+    @asynccontextmanager
+    async def actuator(self, entry: Entry) -> AsyncIterator[Actuator]:
+        """The ideal robot; with a broker, a demo robot that every message really goes to."""
+        if self._broker is None:
+            yield RecordingActuator(self._plan.config.robot)
+            return
+        # Another robot with each video: what the broker retains of the last is not its business.
+        self._robots += 1
+        where: dict[str, Any] = {"port": self._broker.port, "robot": f"replay-{self._robots}"}
+        policy = self._plan.policy
+        brains = (*(b.name for b in policy.brains), *filter(None, [policy.slow]))
+        guard = MqttActuator(MqttSettings(**where), BOOT, sources=(entry.video,), brains=brains)
+        stop_time = self._plan.config.robot.stop_time
+        actuation = min(Chassis().actuation, stop_time)
+        chassis = Chassis(actuation=actuation, braking=max(1e-3, stop_time - actuation))
+        async with guard, asyncio.TaskGroup() as group:
+            robot = run_demo_robot(RobotSettings(**where, boot=1), chassis)
+            driving = group.create_task(robot, name="demo robot")
+            await guard.ready()
+            yield guard
+            driving.cancel()
+
+    def observers(self, entry: Entry) -> tuple[Observer, ...]:
+        """Who else looks on."""
+        return () if self._watch is None else (self._watch(entry),)
 
     def recorder(self) -> TraceRecorder:
         """The trace's notebook."""
         return TraceRecorder()
 
 
-async def _run(plan: ReplayPlan, entry: Entry, ready: Crew, folder: RunFolder) -> VideoResult:
+async def _run(
+    plan: ReplayPlan, entry: Entry, ready: Crew, stage: ReplayStage, folder: RunFolder
+) -> VideoResult:
     try:
-        outcome, trace = await run_video(
-            entry, ready, ReplayStage(plan), plan.video_settings(folder)
-        )
+        outcome, trace = await run_video(entry, ready, stage, plan.video_settings(folder))
     except* (BrainError, SourceError, ActuatorError, OSError) as failed:
         # One video must not take the others down; it stays in n and is named.
         outcome, trace = Outcome(failed="; ".join(_leaves(failed))), {}
@@ -232,7 +297,7 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[str]:
 
 async def _run_one(plan: ReplayPlan, entry: Entry, folder: RunFolder) -> VideoResult:
     async with crew(plan) as ready:
-        return await _run(plan, entry, ready, folder)
+        return await _run(plan, entry, ready, ReplayStage(plan), folder)
 
 
 def run_virtually(plan: ReplayPlan, folder: RunFolder, entry: Entry) -> VideoResult:
@@ -241,17 +306,36 @@ def run_virtually(plan: ReplayPlan, folder: RunFolder, entry: Entry) -> VideoRes
 
 
 async def _run_in_realtime(
-    plan: ReplayPlan, entries: Sequence[Entry], folder: RunFolder, done: Done
+    plan: ReplayPlan,
+    entries: Sequence[Entry],
+    folder: RunFolder,
+    done: Done,
+    watch: Callable[[Entry], Observer] | None,
 ) -> None:
-    async with crew(plan) as ready:
+    async with crew(plan) as ready, EmbeddedBroker(plan.config.broker) as broker:
+        stage = ReplayStage(plan, broker, watch)
         for entry in entries:
-            done(await _run(plan, entry, ready, folder))
+            done(await _run(plan, entry, ready, stage, folder))
 
 
 def replay(
-    plan: ReplayPlan, entries: Sequence[Entry], folder: RunFolder, done: Done, workers: int = 1
+    plan: ReplayPlan,
+    entries: Sequence[Entry],
+    folder: RunFolder,
+    done: Done,
+    *,
+    workers: int = 1,
+    watch: Callable[[Entry], Observer] | None = None,
 ) -> None:
     """Run the entries; each finished one is in the folder before `done` hears of it.
+
+    Args:
+        plan: how.
+        entries: which.
+        folder: where to.
+        done: hears of each finished video.
+        workers: processes, in the virtual pace.
+        watch: makes an observer for each video, in realtime.
 
     Raises:
         ConfigError: as `check_workers`.
@@ -260,7 +344,7 @@ def replay(
     check_workers(plan, workers)
     if plan.pace == "realtime":
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_run_in_realtime(plan, entries, folder, done))
+            runner.run(_run_in_realtime(plan, entries, folder, done, watch))
         return
     work = partial(run_virtually, plan, folder)
     if workers > 1:
@@ -295,3 +379,22 @@ def merge_traces(folder: RunFolder, entries: Sequence[Entry]) -> dict[str, Any]:
     for data in folder.traces(entries):
         recorder.merge(data)
     return recorder.data()
+
+
+def be_robot(on_change: Callable[[Speed], None], **settings: Any) -> None:
+    """Be a demo robot until Ctrl-C.
+
+    Args:
+        on_change: told every speed that the robot may move at.
+        settings: fields of `RobotSettings`.
+
+    Raises:
+        ConfigError: a setting is not fit to be used, or the boot file cannot be written.
+    """
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run_demo_robot(RobotSettings(**settings), on_change=on_change))
+    except KeyboardInterrupt:
+        return
+    except (ValueError, OSError) as error:
+        raise ConfigError(str(error)) from error

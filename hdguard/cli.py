@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hdguard import __version__, app
+from hdguard.actuators.wire import schemas
 from hdguard.brains.base import BrainError
 from hdguard.config import Config, ConfigError, FastConfig, SlowConfig, load_config, shown
 from hdguard.core.policy import PRESETS
@@ -24,6 +25,7 @@ from hdguard.replay.campaign import Done
 from hdguard.replay.check import check_dataset, render_check
 from hdguard.replay.dataset import Entry, load_dataset, load_truth
 from hdguard.replay.folder import FolderError, RunFolder, default_folder
+from hdguard.replay.live import LiveTimeline
 from hdguard.replay.predictions import load_predictions, score_predictions
 from hdguard.replay.problems import DatasetError
 from hdguard.replay.report import make_console, print_predictions, print_run
@@ -78,6 +80,7 @@ def _say_error(message: str) -> None:
 
 @cli.command(
     epilog="Examples:\n\n"
+    "  hdguard replay data/\n\n"
     "  hdguard replay data/ --fast trace:t.json --slow trace:t.json --pace virtual --workers 2\n\n"
     "  hdguard replay data/ --policy paper --pace virtual --cost none --drain 0 --fast trace:t.json"
     "\n\n"
@@ -134,7 +137,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         if not entries:
             msg = f"{dataset}: nothing to replay; `hdguard dataset check` says why"
             raise DatasetError(msg)
-        folder = RunFolder(out or default_folder(datetime.now(UTC).strftime("%Y%m%d-%H%M%S")))  # noqa: TID251 - a run folder's name
+        folder = RunFolder(out or _new_folder())
         folder.prepare(plan.header, resume=resume)
         code = _replay(plan, entries, folder, workers)
         results = folder.finish(entries, plan.header, found.left_out)
@@ -146,12 +149,17 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     raise typer.Exit(code or (1 if results.summary.failed else 0))
 
 
+def _new_folder() -> Path:
+    now = datetime.now(UTC)  # noqa: TID251 - a run folder's name
+    return default_folder(now.strftime("%Y%m%d-%H%M%S"))
+
+
 def _replay(plan: app.ReplayPlan, entries: Sequence[Entry], folder: RunFolder, workers: int) -> int:
     """Run what is not finished yet and show how far it is; returns the exit code so far."""
     todo = [entry for entry in entries if folder.load(entry) is None]
     with _progress(len(entries), len(entries) - len(todo)) as done:
         try:
-            app.replay(plan, todo, folder, done, workers)
+            app.replay(plan, todo, folder, done, workers=workers)
         except KeyboardInterrupt:
             return INTERRUPTED
     return 0
@@ -194,7 +202,7 @@ def _configured(
         config = replace(config, slow=SlowConfig(*_named(slow)))
     if stop_time is not None:
         config = replace(config, robot=replace(config.robot, stop_time=stop_time))
-    return config
+    return app.with_brains(config)
 
 
 def _named(option: str) -> tuple[str, dict[str, Any]]:
@@ -204,6 +212,98 @@ def _named(option: str) -> tuple[str, dict[str, Any]]:
 
 def _write_json(path: Path, value: object) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+
+
+@cli.command(epilog="Examples:\n\n  hdguard demo\n\n  hdguard demo --keep")
+def demo(
+    keep: Annotated[bool, typer.Option(help="Go on, clip after clip, until Ctrl-C.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Default: runs/<time>.", metavar="DIR")] = None,
+) -> None:
+    """Watch the bundled clips in real time: verdicts, halts, acknowledgements; then the scores."""
+    console = make_console()
+    with _errors():
+        plan = app.ReplayPlan(app.with_brains(Config()))
+        entries = load_dataset(app.EXAMPLES).entries
+        folder = RunFolder(out or _new_folder())
+        folder.prepare(plan.header, resume=False)
+        try:
+            _show(console, plan, entries, folder)
+            while keep:
+                _show(console, plan, entries, folder)
+        except KeyboardInterrupt:
+            console.print("\ninterrupted")
+        results = folder.finish(entries, plan.header, ())
+    print_run(console, results)
+    console.print(f"\nresults: {folder.path}")
+    raise typer.Exit(1 if results.summary.failed else 0)
+
+
+def _show(
+    console: Console, plan: app.ReplayPlan, entries: Sequence[Entry], folder: RunFolder
+) -> None:
+    """Run the clips once, with a line for everything that changes."""
+
+    def watch(entry: Entry) -> LiveTimeline:
+        about = entry.extra.get("about", "")
+        return LiveTimeline(console, f"{entry.video}: {about}" if about else entry.video)
+
+    app.replay(plan, entries, folder, lambda _: None, watch=watch)
+
+
+@cli.command(
+    epilog="Examples:\n\n  hdguard robot --host 192.0.2.7 --robot rosie\n\n"
+    "  hdguard robot --port 18830 --username robot --password-file robot.password"
+)
+def robot(  # noqa: PLR0913, PLR0917 - one parameter per option
+    host: Annotated[str, typer.Option(help="The broker.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Its port.")] = 1883,
+    robot: Annotated[str, typer.Option(help="The robot's name in the topics.")] = "robot",
+    boot_file: Annotated[
+        Path, typer.Option(help="Counts this robot's starts.", metavar="FILE")
+    ] = Path("hdguard-robot.boot"),
+    username: Annotated[str | None, typer.Option(help="For the broker.")] = None,
+    password_file: Annotated[
+        Path | None, typer.Option(help="Holds the password.", metavar="FILE")
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="Holds the key shared with the guard.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Be a demo robot: it moves while a guard's permits let it, and brakes for halts."""
+    with _errors():
+        app.be_robot(
+            lambda speed: typer.echo(f"may move: {speed.name.lower()}"),
+            host=host,
+            port=port,
+            robot=robot,
+            boot_file=str(boot_file),
+            username=username,
+            password=_read_secret(password_file),
+            robot_key=_read_secret(key_file),
+        )
+
+
+def _read_secret(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path}: cannot be read: {error}"
+        raise ConfigError(msg) from error
+
+
+@cli.command(epilog="Examples:\n\n  hdguard schema\n\n  hdguard schema halt")
+def schema(
+    topic: Annotated[str | None, typer.Argument(help="One topic; default: all.")] = None,
+) -> None:
+    """Print the JSON Schema of every MQTT topic, made from the code."""
+    found = schemas()
+    if topic is not None and topic not in found:
+        _say_error(f"no topic is called {topic!r}; there are {', '.join(found)}")
+        raise typer.Exit(2)
+    shown_schemas = found if topic is None else found[topic]
+    typer.echo(msgspec.json.format(msgspec.json.encode(shown_schemas), indent=2).decode())
 
 
 @cli.command(
@@ -267,9 +367,8 @@ def check_config(
 ) -> None:
     """Check a configuration and print what it means in full; exit 78 if it is wrong."""
     with _errors():
-        config = load_config(file)
-        if config.fast:
-            app.check_brains(app.ReplayPlan(config))
+        config = app.with_brains(load_config(file))
+        app.check_brains(app.ReplayPlan(config))
     typer.echo(msgspec.json.format(msgspec.json.encode(shown(config)), indent=2).decode())
 
 

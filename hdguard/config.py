@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from hdguard.actuators.broker import BrokerSettings
 from hdguard.actuators.recording import RecordingSettings
-from hdguard.core.policy import PRESETS, BrainPlan, Overdue, Pending, Policy, Resample, Window
+from hdguard.core.policy import PRESETS, Overdue, Pending, Policy, Resample, Window
 from hdguard.ingest.file import FileSettings
 from hdguard.workers.supervisor import WorkerSettings
 
@@ -64,7 +65,8 @@ class FastConfig:
     Attributes:
         brain: its name in the table of brains.
         settings: the brain's own settings.
-        required, adaptive, fps, deadline: see `BrainPlan`.
+        required, fps, deadline: see `BrainPlan`.
+        adaptive: see `BrainPlan`; if not set, what the brain was made for.
         seat: where it sits in realtime: on a thread of the daemon, or in a process of its own.
         cost: seconds per frame in the virtual pace, if not what the brain declares.
     """
@@ -72,15 +74,11 @@ class FastConfig:
     brain: str
     settings: dict[str, Any] = field(default_factory=dict)
     required: bool = True
-    adaptive: bool = True
+    adaptive: bool | None = None
     fps: Positive = 5.0
     deadline: Positive | None = None
     seat: Literal["thread", "process"] = "thread"
     cost: NotNegative | None = None
-
-    def plan(self, name: str) -> BrainPlan:
-        """What the guard must know of it."""
-        return BrainPlan(name, self.required, self.adaptive, self.fps, self.deadline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +111,7 @@ class Config:
     slow: SlowConfig | None = None
     source: SourceConfig = field(default_factory=SourceConfig)
     robot: RecordingSettings = field(default_factory=RecordingSettings)
+    broker: BrokerSettings = field(default_factory=BrokerSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
 
 
@@ -130,7 +129,14 @@ def _adapter(*kinds: type[Any]) -> TypeAdapter[Any]:
 
 
 _ADAPTER = _adapter(
-    Config, PolicyConfig, FastConfig, SlowConfig, SourceConfig, RecordingSettings, WorkerSettings
+    Config,
+    PolicyConfig,
+    FastConfig,
+    SlowConfig,
+    SourceConfig,
+    RecordingSettings,
+    BrokerSettings,
+    WorkerSettings,
 )
 
 

@@ -14,6 +14,8 @@ import uvloop
 from hdguard import app
 from hdguard.app import FAST_BRAINS, SLOW_BRAINS, ReplayPlan
 from hdguard.brains.base import BrainError
+from hdguard.brains.reflex import ReflexSettings
+from hdguard.brains.reflex_slow import ReflexSlowSettings
 from hdguard.config import (
     SECRET,
     Config,
@@ -66,9 +68,11 @@ def test_every_brain_of_a_table_resolves_to_a_class_with_settings(table: dict[st
     for target in table.values():
         module, _, name = target.partition(":")
         kind = getattr(importlib.import_module(module), name)
-        made = kind.Settings(path="t.json")
+        made = kind.Settings(path="t.json") if "trace" in target else kind.Settings()
         assert made.name
         assert made.spec.width > 0
+        if table is FAST_BRAINS:
+            assert isinstance(kind.adaptive, bool)
 
 
 # What is said before anything starts.
@@ -76,13 +80,24 @@ def test_every_brain_of_a_table_resolves_to_a_class_with_settings(table: dict[st
 
 def test_an_unknown_brain_is_named_with_those_there_are() -> None:
     said = wrong(plan(fast(), FastConfig("tracer")))
-    assert said == "fast.1.brain: no brain is called 'tracer'; there are ['trace']"
+    assert said == "fast.1.brain: no brain is called 'tracer'; there are ['reflex', 'trace']"
     said = wrong(plan(config={"slow": SlowConfig("gpt")}))
-    assert said == "slow.brain: no brain is called 'gpt'; there are ['trace']"
+    assert said == "slow.brain: no brain is called 'gpt'; there are ['reflex-slow', 'trace']"
 
 
-def test_a_run_without_a_fast_brain_says_how_to_name_one() -> None:
-    assert wrong(ReplayPlan(Config())).startswith("no FastBrain is configured: give --fast NAME")
+def test_without_a_fast_brain_the_embedded_ones_watch() -> None:
+    made = ReplayPlan(app.with_brains(Config()))
+    (reflex,) = made.policy.brains
+    assert (reflex.name, reflex.adaptive, reflex.fps) == ("reflex", False, 5.0)
+    assert made.policy.slow == "reflex-slow"
+    own = SlowConfig("trace", {"path": "t.json"})
+    assert app.with_brains(Config(slow=own)).slow == own
+    only_fast = Config(fast=(FastConfig("reflex"),))
+    assert app.with_brains(only_fast) == only_fast
+
+
+def test_the_embedded_brains_mean_the_same_time_by_near() -> None:
+    assert ReflexSlowSettings().horizon == pytest.approx(ReflexSettings().yellow)
 
 
 def test_two_brains_of_one_name_are_refused() -> None:
@@ -220,7 +235,7 @@ def test_a_brain_in_a_process_that_cannot_be_loaded_leaves_no_process(data: Path
 def run(made: ReplayPlan, data: Path, out: Path, workers: int = 1) -> list[VideoResult]:
     folder, finished = RunFolder(out), list[VideoResult]()
     folder.prepare(made.header, resume=False)
-    app.replay(made, entries(data), folder, finished.append, workers)
+    app.replay(made, entries(data), folder, finished.append, workers=workers)
     assert [folder.load(e) for e in entries(data)] == sorted(
         finished, key=lambda v: ["red.mp4", "calm.mp4"].index(v.video)
     )

@@ -24,6 +24,13 @@ TESTED_ELSEWHERE = {
     # Values with a property or two.
     "core/policy.py": "core/test_values.py",
     "core/types.py": "core/test_values.py",
+    # Parts of a whole that is tested as one.
+    "actuators/client.py": "actuators/test_connection.py",
+    "brains/clarity.py": "brains/test_reflex.py",
+    "brains/flame.py": "brains/test_reflex.py",
+    "brains/regions.py": "brains/test_reflex.py",
+    "examples/make.py": "examples/test_examples.py",
+    "examples/scene.py": "examples/test_examples.py",
     # Entry points.
     "__main__.py": "test_cli.py",
 }

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from multiprocessing import resource_tracker
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -15,7 +16,17 @@ from hdguard.replay.folder import RunFolder
 from hdguard.replay.results import VideoResult, read_results
 from tests.replay.made import KEYFRAMES, STORIES, make_dataset, triggers
 
-COMMANDS = ["replay", "score", "dataset check", "explain", "check-config", "version"]
+COMMANDS = [
+    "replay",
+    "demo",
+    "robot",
+    "schema",
+    "score",
+    "dataset check",
+    "explain",
+    "check-config",
+    "version",
+]
 WRITTEN = ("results.json", "results.csv", "predictions.json", "trace.json")
 
 
@@ -71,6 +82,20 @@ def test_no_command_is_without_a_test_of_its_help() -> None:
     known = [name(c) for c in cli.cli.registered_commands]
     known += [f"dataset {name(c)}" for c in cli.dataset.registered_commands]
     assert sorted(known) == sorted(COMMANDS)
+
+
+def test_schema_prints_every_topic_or_one() -> None:
+    every = msgspec.json.decode(call("schema").output)
+    assert set(every) == {"robot", "permit", "halt", "ack", "state", "reset", "availability"}
+    one = msgspec.json.decode(call("schema", "halt").output)
+    assert one == every["halt"]
+    says(call("schema", "helt"), 2, "no topic is called 'helt'")
+
+
+def test_a_robot_whose_key_cannot_be_read_says_so(tmp_path: Path) -> None:
+    gone = tmp_path / "gone.key"
+    says(call("robot", "--key-file", gone), 78, "gone.key: cannot be read")
+    says(call("robot", "--robot", "a/b", "--boot-file", tmp_path / "b"), 78, "a/b")
 
 
 def test_the_version_is_the_packages() -> None:
@@ -145,7 +170,6 @@ def test_a_replay_with_a_wrong_configuration_is_78_and_makes_no_folder(
     data: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    says(call("replay", data, "--out", out), 78, "no FastBrain is configured: give --fast NAME")
     says(call("replay", data, "--fast", "magic", "--out", out), 78, "no brain is called 'magic'")
     says(call("replay", data, "--fast", "trace", "--out", out), 78, "fast.0.settings: path: ")
     absent = tmp_path / "gone.toml"

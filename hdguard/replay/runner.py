@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +20,9 @@ from hdguard.runtime.journal import Journal
 from hdguard.runtime.observer import Observer
 from hdguard.runtime.pipeline import Parts, Pipeline
 from hdguard.workers.base import FastSeat, SlowSeat
+
+BOOT = 1
+"""Every video has a guard and a robot of its own, so that none is older than another."""
 
 CONFIRM_WITHIN = 3.0
 """Seconds that a replay waits for the robot to stand still before it goes on without its word."""
@@ -42,8 +46,12 @@ class Stage(Protocol):
         """The entry's frames."""
         ...
 
-    def actuator(self) -> Actuator:
-        """The way to the robot."""
+    def actuator(self, entry: Entry) -> AbstractAsyncContextManager[Actuator]:
+        """The way to a robot that starts anew with each video."""
+        ...
+
+    def observers(self, entry: Entry) -> tuple[Observer, ...]:
+        """Who else looks on."""
         ...
 
     def recorder(self) -> Recorder:
@@ -79,33 +87,36 @@ async def run_video(
     """
     loop = asyncio.get_running_loop()
     policy = replace(settings.policy, sources=(SourcePlan(entry.video),))
-    guard = Guard(policy, loop.time())
+    guard = Guard(policy, loop.time(), boot=BOOT)
     collector, recorder = Collector(), stage.recorder()
-    observers: list[Observer] = [collector, TraceKeeper(recorder)]
+    observers: list[Observer] = [collector, TraceKeeper(recorder), *stage.observers(entry)]
     journal = None
     if settings.journals is not None:
         path = settings.journals / f"{entry.slug}.jsonl"
         journal = Journal(path, guard, loop.time(), {"video": entry.video})
         observers.append(journal)
     source = stage.source(entry)
-    parts = Parts((source,), crew.fast, crew.slow, stage.actuator(), tuple(observers))
-    pipeline = Pipeline(guard, parts)
-
-    async def until() -> None:
-        await _until_over(pipeline, collector, settings.drain)
-        collector.closed = True
-        await pipeline.rest()  # the next video's brains are these
-
-    pipeline.dispatch(SelfTestPassed())
     try:
-        async with asyncio.TaskGroup() as group:
+        async with stage.actuator(entry) as actuator, asyncio.TaskGroup() as group:
+            parts = Parts((source,), crew.fast, crew.slow, actuator, tuple(observers))
+            pipeline = Pipeline(guard, parts)
             keeper = group.create_task(_keep(journal, settings.flush_every), name="journal")
-            await pipeline.run(until)
+            await _run_through(pipeline, collector, settings.drain)
             keeper.cancel()
     finally:
         if journal is not None:
             journal.flush()
     return _outcome(pipeline, collector, source, settings.stop_time), recorder.data()
+
+
+async def _run_through(pipeline: Pipeline, collector: Collector, drain: float) -> None:
+    async def until() -> None:
+        await _until_over(pipeline, collector, drain)
+        collector.closed = True
+        await pipeline.rest()  # the next video's brains are these
+
+    pipeline.dispatch(SelfTestPassed())
+    await pipeline.run(until)
 
 
 async def _keep(journal: Journal | None, every: float) -> None:

@@ -1,6 +1,7 @@
 """A stage of doubles for `run_video`, in virtual time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hdguard.replay.dataset import Entry
 from hdguard.replay.results import Outcome
 from hdguard.replay.runner import Crew, VideoSettings, run_video
 from hdguard.replay.scoring import KeyFrames
+from hdguard.runtime.observer import Observer
 from hdguard.runtime.virtual_time import run_virtual
 from hdguard.workers.base import FastSeat, SlowSeat
 from tests.fakes import ListSource, ScriptedFastSeat
@@ -34,9 +36,13 @@ class FakeStage:
         assert entry.video == self.listed.source_id
         return self.listed
 
-    def actuator(self) -> Actuator:
+    @asynccontextmanager
+    async def actuator(self, entry: Entry) -> AsyncIterator[Actuator]:
         self.made.append(self.way())
-        return self.made[-1]
+        yield self.made[-1]
+
+    def observers(self, entry: Entry) -> tuple[Observer, ...]:
+        return ()
 
     def recorder(self) -> TraceRecorder:
         return TraceRecorder()

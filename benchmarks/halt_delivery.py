@@ -1,0 +1,170 @@
+"""From decided to delivered, against a bare awaited QoS 1 publish.
+
+Same broker, payload, rate and process, in turn; and the process is as busy as a guard's: every
+20 ms it does 2 ms of other work, and permits go out. What is above 1 is our price: outbox, wire
+format, and the one task that waits for each receipt.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import aiomqtt
+import numpy as np
+import uvloop
+
+from benchmarks.ratio import Ratio
+from hdguard.actuators.broker import EmbeddedBroker
+from hdguard.actuators.mqtt import MqttActuator, MqttSettings
+from hdguard.core import actions, events
+from hdguard.core.guard import Guard
+from hdguard.core.policy import SIDECAR, BrainPlan, SourcePlan
+from hdguard.core.types import FrameRef, Light
+from hdguard.ingest.base import FrameSource
+from hdguard.runtime.observer import Judged, Reviewed
+from hdguard.runtime.pipeline import Parts, Pipeline
+
+ROUNDS = 2_000
+EVERY = 0.01
+BUSY_EVERY, BUSY_FOR = 0.02, 0.002
+P50_GOAL, P99_GOAL = 1.5, 3.0
+
+
+@dataclass
+class _Stopwatch:
+    """Stops between a halt's decision and its delivery; the loop's own clock is too coarse."""
+
+    decided: float = 0.0
+    took: list[float] = field(default_factory=list)
+    delivered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def judged(self, stamps: Judged | Reviewed) -> None:
+        """Nothing to time."""
+
+    def stepped(self, now: float, event: events.Event, decided: tuple[actions.Action, ...]) -> None:
+        """Note it."""
+        if isinstance(event, events.HaltDelivered):
+            self.took.append(time.perf_counter() - self.decided)
+            self.delivered.set()
+        elif any(isinstance(a, actions.Halt) and a.repeat == 0 for a in decided):
+            self.decided = time.perf_counter()
+
+
+def run() -> Iterator[Ratio]:
+    """Measure, interleaved."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        broker, ours, bare = runner.run(_measure())
+    for name, percent, goal in (("p50", 50, P50_GOAL), ("p99", 99, P99_GOAL)):
+        yield Ratio(
+            f"decided to delivered {name} vs bare QoS 1 publish, s ({broker}, n {len(ours)})",
+            float(np.percentile(ours, percent)),
+            float(np.percentile(bare, percent)),
+            goal,
+        )
+
+
+async def _measure() -> tuple[str, list[float], list[float]]:
+    loop = asyncio.get_running_loop()
+    policy = replace(
+        SIDECAR,
+        sources=(SourcePlan("camera"),),
+        brains=(BrainPlan("fast"),),
+        start_greens=1,
+        release_greens=1,
+    )
+    watch = _Stopwatch()
+    bare: list[float] = []
+    async with _broker() as (name, port):
+        settings = MqttSettings(port=port, robot="bench")
+        async with (
+            MqttActuator(settings, boot=1) as actuator,
+            aiomqtt.Client("127.0.0.1", port) as client,
+        ):
+            await actuator.ready()
+            sources: tuple[FrameSource, ...] = ()
+            parts = Parts(sources, {}, None, actuator, (watch,))
+            pipeline = Pipeline(Guard(policy, loop.time(), boot=1), parts)
+            payload = b"x" * 450  # a halt message's size
+
+            async def rounds() -> None:
+                for _ in range(ROUNDS):
+                    due = loop.time() + EVERY
+                    await _halt_once(pipeline, watch)
+                    await asyncio.sleep(max(0.0, due - loop.time()))
+                    start = time.perf_counter()
+                    await client.publish("hdguard/bench/bare", payload, qos=1, retain=True)
+                    bare.append(time.perf_counter() - start)
+                    await asyncio.sleep(max(0.0, due + EVERY - loop.time()))
+
+            async with asyncio.TaskGroup() as group:
+                busy = group.create_task(_busy(), name="busy")
+                await pipeline.run(rounds)
+                busy.cancel()
+    return name, watch.took, bare
+
+
+async def _halt_once(pipeline: Pipeline, watch: _Stopwatch) -> None:
+    """A RED, its delivery, and a reset: every halt is a new one."""
+    now = asyncio.get_running_loop().time()
+    watch.delivered.clear()
+    pipeline.dispatch(events.FastVerdict(FrameRef("camera", 0, now, 0.0), "fast", Light.RED))
+    halt = pipeline.guard.halt
+    assert halt is not None
+    await watch.delivered.wait()
+    now = asyncio.get_running_loop().time() + 1e-3
+    ref = FrameRef("camera", 1, now, 0.0)
+    pipeline.dispatch(events.FrameSeen(ref))
+    pipeline.dispatch(events.FastVerdict(ref, "fast", Light.GREEN))
+    pipeline.dispatch(events.ResetRequested(halt.halt_id, "bench"))
+    assert pipeline.guard.halt is None
+
+
+async def _busy() -> None:
+    while True:
+        await asyncio.sleep(BUSY_EVERY)
+        end = time.perf_counter() + BUSY_FOR
+        while time.perf_counter() < end:
+            pass
+
+
+@asynccontextmanager
+async def _broker() -> AsyncIterator[tuple[str, int]]:
+    """Mosquitto where it is installed, else the embedded broker."""
+    program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
+    if program is None:
+        async with EmbeddedBroker() as broker:
+            yield "amqtt", broker.port
+        return
+    async with EmbeddedBroker() as broker:
+        port = broker.port  # free, and free again once this one is closed
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "mosquitto.conf"
+        config.write_text(
+            f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n"
+            "set_tcp_nodelay true\nlog_dest none\nuser root\n"
+        )
+        process = await asyncio.create_subprocess_exec(program, "-c", str(config))
+        try:
+            await _answers(port)
+            yield "mosquitto", port
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def _answers(port: int) -> None:
+    for _ in range(200):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.02)
+        else:
+            writer.close()
+            return
+    msg = f"mosquitto does not listen on port {port}"
+    raise RuntimeError(msg)
