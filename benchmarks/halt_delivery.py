@@ -92,14 +92,15 @@ async def _measure() -> tuple[str, list[float], list[float]]:
             payload = b"x" * 450  # a halt message's size
 
             async def rounds() -> None:
-                for _ in range(ROUNDS):
-                    due = loop.time() + EVERY
+                # At random times, lest one of the two always falls between two pieces of work.
+                pauses = np.random.default_rng(1).uniform(0.5, 1.5, (ROUNDS, 2)) * EVERY
+                for before_ours, before_bare in pauses:
+                    await asyncio.sleep(before_ours)
                     await _halt_once(pipeline, watch)
-                    await asyncio.sleep(max(0.0, due - loop.time()))
+                    await asyncio.sleep(before_bare)
                     start = time.perf_counter()
                     await client.publish("hdguard/bench/bare", payload, qos=1, retain=True)
                     bare.append(time.perf_counter() - start)
-                    await asyncio.sleep(max(0.0, due + EVERY - loop.time()))
 
             async with asyncio.TaskGroup() as group:
                 busy = group.create_task(_busy(), name="busy")
@@ -148,7 +149,9 @@ async def _broker() -> AsyncIterator[tuple[str, int]]:
             f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n"
             "set_tcp_nodelay true\nlog_dest none\nuser root\n"
         )
-        process = await asyncio.create_subprocess_exec(program, "-c", str(config))
+        process = await asyncio.create_subprocess_exec(
+            program, "-c", str(config), stderr=asyncio.subprocess.DEVNULL
+        )
         try:
             await _answers(port)
             yield "mosquitto", port

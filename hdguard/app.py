@@ -18,9 +18,16 @@ from hdguard.actuators.mqtt import MqttActuator, MqttSettings
 from hdguard.actuators.recording import RecordingActuator
 from hdguard.brains.base import BrainError
 from hdguard.brains.trace import TraceRecorder
-from hdguard.config import Config, ConfigError, FastConfig, SlowConfig, settings_of, shown
+from hdguard.config import (
+    Config,
+    ConfigError,
+    FastConfig,
+    SlowConfig,
+    digests,
+    settings_of,
+    shown,
+)
 from hdguard.core.policy import BrainPlan, Policy
-from hdguard.core.types import Speed
 from hdguard.demo_robot import Chassis, run_demo_robot
 from hdguard.ingest.base import FrameSource, SourceError
 from hdguard.ingest.file import FileSettings, FileSource
@@ -80,7 +87,7 @@ class ReplayPlan:
             for n, fast in enumerate(config.fast)
         ]
         slow = _settings(SLOW_BRAINS, config.slow, "slow").name if config.slow else ""
-        names = [plan.name for plan in plans] + [slow]
+        names = [plan.name for plan in plans] + ([slow] if slow else [])
         if len(set(names)) < len(names):
             msg = f"two brains have one name: {sorted(names)}; set settings.name"
             raise ConfigError(msg)
@@ -97,6 +104,7 @@ class ReplayPlan:
             "cost": self.cost or "declared",
             "drain": self.drain_seconds(policy),
             "settings": shown(self.config),
+            "files": digests(self.config),
         }
 
     def drain_seconds(self, policy: Policy) -> float:
@@ -290,7 +298,8 @@ async def _run(
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[str]:
     found: list[str] = []
     for error in group.exceptions:
-        inner = _leaves(error) if isinstance(error, BaseExceptionGroup) else [str(error)]
+        said = str(error) or type(error).__name__
+        inner = _leaves(error) if isinstance(error, BaseExceptionGroup) else [said]
         found.extend(inner)
     return found
 
@@ -379,22 +388,3 @@ def merge_traces(folder: RunFolder, entries: Sequence[Entry]) -> dict[str, Any]:
     for data in folder.traces(entries):
         recorder.merge(data)
     return recorder.data()
-
-
-def be_robot(on_change: Callable[[Speed], None], **settings: Any) -> None:
-    """Be a demo robot until Ctrl-C.
-
-    Args:
-        on_change: told every speed that the robot may move at.
-        settings: fields of `RobotSettings`.
-
-    Raises:
-        ConfigError: a setting is not fit to be used, or the boot file cannot be written.
-    """
-    try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(run_demo_robot(RobotSettings(**settings), on_change=on_change))
-    except KeyboardInterrupt:
-        return
-    except (ValueError, OSError) as error:
-        raise ConfigError(str(error)) from error

@@ -4,10 +4,10 @@
 (dataset, annotations, journal, trace) · 78 the configuration is wrong · 130 interrupted.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -16,25 +16,30 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hdguard import __version__, app
-from hdguard.actuators.wire import schemas
-from hdguard.brains.base import BrainError
-from hdguard.config import Config, ConfigError, FastConfig, SlowConfig, load_config, shown
+from hdguard import __version__, app, cli_robot
+from hdguard.cli_errors import INTERRUPTED, errors, new_folder, say_error
+from hdguard.config import (
+    ABSENT,
+    Config,
+    ConfigError,
+    FastConfig,
+    SlowConfig,
+    digests,
+    load_config,
+    shown,
+)
 from hdguard.core.policy import PRESETS
 from hdguard.replay.campaign import Done
 from hdguard.replay.check import check_dataset, render_check
 from hdguard.replay.dataset import Entry, load_dataset, load_truth
-from hdguard.replay.folder import FolderError, RunFolder, default_folder
-from hdguard.replay.live import LiveTimeline
+from hdguard.replay.folder import FolderError, RunFolder
 from hdguard.replay.predictions import load_predictions, score_predictions
 from hdguard.replay.problems import DatasetError
 from hdguard.replay.report import make_console, print_predictions, print_run
-from hdguard.replay.results import ResultsError, VideoResult
+from hdguard.replay.results import VideoResult
 from hdguard.runtime.explain import timeline
-from hdguard.runtime.journal import JournalError, read_journal
+from hdguard.runtime.journal import read_journal
 from hdguard.workers.inline import Cost
-
-DATA_ERROR, CONFIG_ERROR, INTERRUPTED = 65, 78, 130
 
 cli = typer.Typer(
     no_args_is_help=True,
@@ -54,28 +59,14 @@ Truth = Annotated[
 ConfigFile = Annotated[Path | None, typer.Option(help="Configuration (TOML).", metavar="FILE")]
 
 
+cli.command(epilog="Examples:\n\n  hdguard demo\n\n  hdguard demo --keep")(cli_robot.demo)
+cli.command(epilog=cli_robot.ROBOT_EXAMPLES)(cli_robot.robot)
+cli.command(epilog="Examples:\n\n  hdguard schema\n\n  hdguard schema halt")(cli_robot.schema)
+
+
 def main() -> None:
     """Entry point of the `hdguard` command."""
     cli()
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """The one boundary: an error by blame becomes a message and an exit code."""
-    try:
-        yield
-    except ConfigError as error:
-        _say_error(str(error))
-        raise typer.Exit(CONFIG_ERROR) from error
-    except (DatasetError, ResultsError, FolderError, JournalError, BrainError) as error:
-        _say_error(str(error))
-        raise typer.Exit(DATA_ERROR) from error
-
-
-def _say_error(message: str) -> None:
-    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-    for line in message.splitlines():
-        console.print(f"hdguard: {line}")
 
 
 @cli.command(
@@ -122,7 +113,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     resume: Annotated[bool, typer.Option(help="Go on with the run in --out.")] = False,
 ) -> None:
     """Replay a dataset through the whole pipeline, and score every warning."""
-    with _errors():
+    with errors():
         if resume and out is None:
             msg = "--resume: say which run with --out DIR"
             raise FolderError(msg)
@@ -137,10 +128,16 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         if not entries:
             msg = f"{dataset}: nothing to replay; `hdguard dataset check` says why"
             raise DatasetError(msg)
-        folder = RunFolder(out or _new_folder())
-        folder.prepare(plan.header, resume=resume)
-        code = _replay(plan, entries, folder, workers)
-        results = folder.finish(entries, plan.header, found.left_out)
+        folder = RunFolder(out or new_folder())
+        header = {**plan.header, "dataset": str(dataset.resolve())}
+        folder.prepare(header, resume=resume)
+        left_out = [*found.left_out]
+        if len(entries) < len(found.entries):
+            left_out.append(f"{len(found.entries) - len(entries)} videos: --limit {limit}")
+        try:
+            code = _replay(plan, entries, folder, workers)
+        finally:  # also where a defect of ours ends the run: what is finished is not lost
+            results = folder.finish(entries, header, left_out)
         _write_json(folder.path / "trace.json", app.merge_traces(folder, entries))
     print_run(make_console(), results)
     typer.echo(f"\nresults: {folder.path}")
@@ -149,14 +146,11 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     raise typer.Exit(code or (1 if results.summary.failed else 0))
 
 
-def _new_folder() -> Path:
-    now = datetime.now(UTC)  # noqa: TID251 - a run folder's name
-    return default_folder(now.strftime("%Y%m%d-%H%M%S"))
-
-
 def _replay(plan: app.ReplayPlan, entries: Sequence[Entry], folder: RunFolder, workers: int) -> int:
     """Run what is not finished yet and show how far it is; returns the exit code so far."""
-    todo = [entry for entry in entries if folder.load(entry) is None]
+    saved = [(entry, folder.load(entry)) for entry in entries]
+    # A video that failed is tried again: the disk may have been full, the broker gone.
+    todo = [entry for entry, video in saved if video is None or video.failed is not None]
     with _progress(len(entries), len(entries) - len(todo)) as done:
         try:
             app.replay(plan, todo, folder, done, workers=workers)
@@ -201,6 +195,9 @@ def _configured(
     if slow is not None:
         config = replace(config, slow=SlowConfig(*_named(slow)))
     if stop_time is not None:
+        if not math.isfinite(stop_time):
+            msg = f"--stop-time {stop_time}: must be a number of seconds"
+            raise ConfigError(msg)
         config = replace(config, robot=replace(config.robot, stop_time=stop_time))
     return app.with_brains(config)
 
@@ -212,98 +209,6 @@ def _named(option: str) -> tuple[str, dict[str, Any]]:
 
 def _write_json(path: Path, value: object) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
-
-
-@cli.command(epilog="Examples:\n\n  hdguard demo\n\n  hdguard demo --keep")
-def demo(
-    keep: Annotated[bool, typer.Option(help="Go on, clip after clip, until Ctrl-C.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Default: runs/<time>.", metavar="DIR")] = None,
-) -> None:
-    """Watch the bundled clips in real time: verdicts, halts, acknowledgements; then the scores."""
-    console = make_console()
-    with _errors():
-        plan = app.ReplayPlan(app.with_brains(Config()))
-        entries = load_dataset(app.EXAMPLES).entries
-        folder = RunFolder(out or _new_folder())
-        folder.prepare(plan.header, resume=False)
-        try:
-            _show(console, plan, entries, folder)
-            while keep:
-                _show(console, plan, entries, folder)
-        except KeyboardInterrupt:
-            console.print("\ninterrupted")
-        results = folder.finish(entries, plan.header, ())
-    print_run(console, results)
-    console.print(f"\nresults: {folder.path}")
-    raise typer.Exit(1 if results.summary.failed else 0)
-
-
-def _show(
-    console: Console, plan: app.ReplayPlan, entries: Sequence[Entry], folder: RunFolder
-) -> None:
-    """Run the clips once, with a line for everything that changes."""
-
-    def watch(entry: Entry) -> LiveTimeline:
-        about = entry.extra.get("about", "")
-        return LiveTimeline(console, f"{entry.video}: {about}" if about else entry.video)
-
-    app.replay(plan, entries, folder, lambda _: None, watch=watch)
-
-
-@cli.command(
-    epilog="Examples:\n\n  hdguard robot --host 192.0.2.7 --robot rosie\n\n"
-    "  hdguard robot --port 18830 --username robot --password-file robot.password"
-)
-def robot(  # noqa: PLR0913, PLR0917 - one parameter per option
-    host: Annotated[str, typer.Option(help="The broker.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Its port.")] = 1883,
-    robot: Annotated[str, typer.Option(help="The robot's name in the topics.")] = "robot",
-    boot_file: Annotated[
-        Path, typer.Option(help="Counts this robot's starts.", metavar="FILE")
-    ] = Path("hdguard-robot.boot"),
-    username: Annotated[str | None, typer.Option(help="For the broker.")] = None,
-    password_file: Annotated[
-        Path | None, typer.Option(help="Holds the password.", metavar="FILE")
-    ] = None,
-    key_file: Annotated[
-        Path | None, typer.Option(help="Holds the key shared with the guard.", metavar="FILE")
-    ] = None,
-) -> None:
-    """Be a demo robot: it moves while a guard's permits let it, and brakes for halts."""
-    with _errors():
-        app.be_robot(
-            lambda speed: typer.echo(f"may move: {speed.name.lower()}"),
-            host=host,
-            port=port,
-            robot=robot,
-            boot_file=str(boot_file),
-            username=username,
-            password=_read_secret(password_file),
-            robot_key=_read_secret(key_file),
-        )
-
-
-def _read_secret(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: cannot be read: {error}"
-        raise ConfigError(msg) from error
-
-
-@cli.command(epilog="Examples:\n\n  hdguard schema\n\n  hdguard schema halt")
-def schema(
-    topic: Annotated[str | None, typer.Argument(help="One topic; default: all.")] = None,
-) -> None:
-    """Print the JSON Schema of every MQTT topic, made from the code."""
-    found = schemas()
-    if topic is not None and topic not in found:
-        _say_error(f"no topic is called {topic!r}; there are {', '.join(found)}")
-        raise typer.Exit(2)
-    shown_schemas = found if topic is None else found[topic]
-    typer.echo(msgspec.json.format(msgspec.json.encode(shown_schemas), indent=2).decode())
 
 
 @cli.command(
@@ -319,11 +224,11 @@ def score(
     ] = None,
 ) -> None:
     """Score anyone's predictions; nothing is run."""
-    with _errors():
+    with errors():
         result = score_predictions(load_predictions(predictions), load_truth(truth))
+        print_predictions(make_console(), result)
         if json is not None:
             _write_json(json, result)
-    print_predictions(make_console(), result)
     raise typer.Exit(1 if result.problems else 0)
 
 
@@ -333,7 +238,7 @@ def check(
     truth: Truth = None,
 ) -> None:
     """Count a dataset by label beside the published counts, and list all that is wrong with it."""
-    with _errors():
+    with errors():
         report = check_dataset(load_dataset(folder, truth=truth))
     make_console().print(render_check(report), soft_wrap=True)
     raise typer.Exit(0 if report.ok else 1)
@@ -346,7 +251,7 @@ def explain(
     journal: Annotated[Path, typer.Argument(help="A journal of a run.")],
 ) -> None:
     """Step the guard again from a journal and print what happened and why."""
-    with _errors():
+    with errors():
         written = read_journal(journal)
     console = Console(highlight=False, markup=False, soft_wrap=True)
     console.print(f"{journal}: policy {written.policy.name}, written {written.header['written']}")
@@ -366,9 +271,12 @@ def check_config(
     file: Annotated[Path, typer.Argument(help="Configuration (TOML).")],
 ) -> None:
     """Check a configuration and print what it means in full; exit 78 if it is wrong."""
-    with _errors():
+    with errors():
         config = app.with_brains(load_config(file))
         app.check_brains(app.ReplayPlan(config))
+        for key, digest in digests(config).items():
+            if digest == ABSENT:
+                say_error(f"{file}: {key}: there is no such file (yet)")
     typer.echo(msgspec.json.format(msgspec.json.encode(shown(config)), indent=2).decode())
 
 

@@ -4,6 +4,7 @@ An unknown key is an error with its path: a typing mistake in a safety setting m
 its default. A value may come from elsewhere: `{ from_env = "NAME" }` or `{ from_file = "PATH" }`.
 """
 
+import hashlib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from hdguard.ingest.file import FileSettings
 from hdguard.workers.supervisor import WorkerSettings
 
 SECRET = "***"
+ABSENT = "absent"
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -217,6 +219,23 @@ def shown(config: Config) -> dict[str, Any]:
     """The effective configuration as plain data; a brain's setting from elsewhere is not shown."""
     effective: dict[str, Any] = _plain(asdict(config), SECRET)
     return effective
+
+
+def digests(config: Config) -> dict[str, str]:
+    """SHA-256 of every file that a brain is made of, by its key; "absent" where there is none.
+
+    With another content it is another brain, and a run made with it another run.
+    """
+    chosen = {f"fast.{n}": fast.settings for n, fast in enumerate(config.fast)}
+    if config.slow is not None:
+        chosen["slow"] = config.slow.settings
+    found = {}
+    for where, settings in chosen.items():
+        if "path" in settings:
+            path = Path(str(settings["path"]))
+            known = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ABSENT
+            found[f"{where}.settings.path"] = known
+    return found
 
 
 def _plain(value: Any, instead: str | None = None) -> Any:

@@ -3,7 +3,10 @@
 import asyncio
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+
+import uvloop
 
 from hdguard.core.types import Speed
 from hdguard.robot import RobotLink, RobotSettings
@@ -110,3 +113,12 @@ async def run_demo_robot(
 ) -> None:
     """Be a demo robot until cancelled; see `DemoRobot`."""
     await DemoRobot(settings, chassis, on_change).run()
+
+
+def be_robot(on_change: Callable[[Speed], None], settings: RobotSettings) -> None:
+    """Be a demo robot until Ctrl-C; errors as `RobotLink`'s."""
+    with (
+        suppress(KeyboardInterrupt),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(run_demo_robot(settings, on_change=on_change))

@@ -33,6 +33,8 @@ TESTED_ELSEWHERE = {
     "examples/scene.py": "examples/test_examples.py",
     # Entry points.
     "__main__.py": "test_cli.py",
+    "cli_errors.py": "test_cli.py",
+    "cli_robot.py": "test_cli.py",
 }
 NO_CODE = {
     # Protocols and values: the contract suites and every user of them are their tests.

@@ -385,6 +385,7 @@ def test_unlisted_and_safe_material(tmp_path: Path) -> None:
     assert list(triggers(results)) == ["red.mp4", "quiet.mp4"]
     assert results.left_out == [f"{data / 'stray.mp4'}: in no truth file"]
     (data / "trace.json").write_text((data / "trace.json").read_text().replace('"calm.mp4"', '"*"'))
+    app._brain.cache_clear()  # another process would read the file anew
     says(replay(data, tmp_path / "b", "--unlisted", "safe", "--safe", aside), 0)
     results = read_results(tmp_path / "b")
     assert {v.video: v.safe for v in results.videos} == {
@@ -394,6 +395,41 @@ def test_unlisted_and_safe_material(tmp_path: Path) -> None:
         "calm.mp4": True,
     }
     assert results.summary.trigger.n == 1
+
+
+def test_a_stop_time_that_is_no_number_is_78(data: Path, tmp_path: Path) -> None:
+    says(replay(data, tmp_path / "out", "--stop-time", "inf"), 78, "--stop-time inf")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_video_that_failed_is_tried_again_on_resume(tmp_path: Path) -> None:
+    """The first time its trace was broken; whoever mends it must not start the run anew."""
+    data = make_dataset(tmp_path / "data", ["red.mp4", "calm.mp4"])
+    calm = data / "calm.mp4"
+    whole = calm.read_bytes()
+    calm.write_bytes(b"")
+    says(replay(data, tmp_path / "out"), 1)
+    assert list(read_results(tmp_path / "out").summary.failed) == ["calm.mp4"]
+    calm.write_bytes(whole)
+    says(replay(data, tmp_path / "out", "--resume"), 0)
+    assert read_results(tmp_path / "out").summary.failed == {}
+
+
+def test_another_trace_or_another_dataset_is_another_run(tmp_path: Path) -> None:
+    data = make_dataset(tmp_path / "data", ["red.mp4"])
+    says(replay(data, tmp_path / "out"), 0)
+    trace = data / "trace.json"
+    trace.write_text(trace.read_text() + "\n")
+    words = "another files.fast.0.settings.path"
+    says(replay(data, tmp_path / "out", "--resume"), 65, words)
+    other = make_dataset(tmp_path / "other", ["red.mp4"])
+    resumed = replay(other, tmp_path / "out", "--resume", trace=trace)
+    says(resumed, 65, "--resume, but the run there was made with another")
+
+
+def test_limit_names_how_many_it_leaves_out(data: Path, tmp_path: Path) -> None:
+    says(replay(data, tmp_path / "out", "--limit", "1"), 0)
+    assert read_results(tmp_path / "out").left_out[-1].endswith("videos: --limit 1")
 
 
 # The other commands.

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
-from hdguard import app, cli
+from hdguard import app, cli_errors
 from hdguard.config import load_config
 from hdguard.core.policy import PAPER, PRESETS, SIDECAR
 from hdguard.workers.inline import Cost
@@ -76,7 +76,7 @@ def test_the_exit_codes_are_those_of_the_commands() -> None:
         0,
         1,
         2,
-        cli.DATA_ERROR,
-        cli.CONFIG_ERROR,
-        cli.INTERRUPTED,
+        cli_errors.DATA_ERROR,
+        cli_errors.CONFIG_ERROR,
+        cli_errors.INTERRUPTED,
     ]

@@ -31,7 +31,7 @@ DROP_AFTER = 4.0
 """Seconds that a link may be lost before the connection is made anew: a half-open one never ends by
 itself. More than a short freeze, which a new connection would only prolong."""
 
-INCOMING = {"halt": 1, "permit": 0, "robot": 0, "ack": 1, "reset": 1, "availability": 1}
+INCOMING = {"halt": 0, "permit": 0, "robot": 0, "ack": 1, "reset": 1, "availability": 1}
 """Topics that the guard reads, with their QoS; its own among them, for the echo."""
 
 

@@ -66,8 +66,8 @@ def _one_pool(left: dict[str, Entry], work: Work, done: Done, workers: int) -> l
             while waiting or running:
                 # No more than one video per process is in hand, so that few are tried again.
                 while waiting and len(running) < workers:
-                    entry = waiting.pop(0)
-                    running[pool.submit(work, entry)] = entry.video
+                    running[pool.submit(work, waiting[0])] = waiting[0].video
+                    del waiting[0]
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
                     result = future.result()
@@ -75,7 +75,7 @@ def _one_pool(left: dict[str, Entry], work: Work, done: Done, workers: int) -> l
                     del left[result.video]
                     done(result)
         except BrokenProcessPool:
-            return list(running.values())
+            return list(running.values()) or [waiting[0].video]
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)  # waits for the videos in hand: they will count
             raise

@@ -29,6 +29,7 @@ class Collector:
     reviewed: asyncio.Event = field(default_factory=asyncio.Event)
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
     verdicts: Counter[str] = field(default_factory=Counter)
+    first_failure: str = ""
     newest: FrameRef | None = None
     warning: Halt | None = None
     closed: bool = False
@@ -64,6 +65,7 @@ class Collector:
                 self.verdicts["blind"] += 1
             case events.BrainFailed():
                 self.verdicts["failed"] += 1
+                self.first_failure = self.first_failure or f"{event.brain}: {event.reason}"
             case events.SlowVerdict() | events.ReviewFailed():
                 self._open.discard(event.review_id)
             case events.SourceEnded():
@@ -97,6 +99,13 @@ class Collector:
 
     def _is_warning(self, halt_id: str) -> bool:
         return self.warning is not None and self.warning.halt_id == halt_id
+
+    @property
+    def unjudged(self) -> str:
+        """Why nobody has judged a single frame; empty if somebody has."""
+        if self.newest is None or any(n for kind, n in self.verdicts.items() if kind != "failed"):
+            return ""
+        return f"no brain gave a verdict: {self.first_failure or 'none came'}"
 
     @property
     def origin(self) -> float:

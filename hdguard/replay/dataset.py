@@ -125,7 +125,7 @@ def load_dataset(
     read = load_truth(*truths)
     problems, absent = list(read.problems), list[str]()
     entries = list(_listed(read, material, declared, problems, absent))
-    loose = _unlisted(read, material, declared)
+    loose = _unlisted(read, material, declared, entries)
     more = _usable(declared, material, problems)
     if unlisted == "safe":
         more |= {p.resolve(): p for p in loose}
@@ -175,12 +175,23 @@ def _declared_safe(safe: Iterable[Path]) -> dict[Path, Path]:
     return declared
 
 
-def _unlisted(truth: Truth, material: _Material, declared: Mapping[Path, Path]) -> tuple[Path, ...]:
-    """The videos that no truth file mentions and nobody declared safe."""
+def _unlisted(
+    truth: Truth, material: _Material, declared: Mapping[Path, Path], entries: Iterable[Entry]
+) -> tuple[Path, ...]:
+    """The videos and folders of images that no truth file means and nobody declared safe."""
+    used = {entry.path.resolve() for entry in entries} | set(declared)
     mentioned = [*(a.video for a in truth.annotations), *truth.invalid]
-    listed = _keys_of([*mentioned, *(p.entry for p in truth.problems)])
-    loose = (p for p in material.videos if p.resolve() not in declared)
-    return tuple(p for p in loose if video_key(p.name) not in listed)
+    ends: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for name in (*mentioned, *(p.entry for p in truth.problems)):
+        parts = PurePosixPath(video_key(name)).parts
+        ends[parts[-1] if parts else ""].append(parts)
+
+    def is_meant(path: Path) -> bool:
+        parts = PurePosixPath(video_key(path.as_posix())).parts
+        return any(parts[-len(end) :] == end for end in ends.get(parts[-1], ()))
+
+    loose = (p for p in (*material.videos, *material.folders) if p.resolve() not in used)
+    return tuple(p for p in loose if not is_meant(p))
 
 
 def _usable(
@@ -211,6 +222,7 @@ def _listed(
     """The annotations whose one video is there; the others' problems are written down."""
     ordinary = [p for p in material.videos if p.resolve() not in declared]
     pools = [_by_key(paths) for paths in (ordinary, declared.values(), material.folders)]
+    taken: dict[Path, str] = {}
     for annotation in truth.annotations:
         key = PurePosixPath(video_key(annotation.video)).name
         tries = (_candidates(annotation.video, pool.get(key, [])) for pool in pools)
@@ -223,6 +235,8 @@ def _listed(
             problem = f"two different videos have this name: {found[0]} and {found[1]}"
         elif found[0].resolve() in declared and not annotation.safe:
             problem = f"annotated with key frames, but {found[0]} is under a --safe folder"
+        elif (other := taken.setdefault(found[0].resolve(), annotation.video)) != annotation.video:
+            problem = f"the same file as {other}: {found[0]}"
         if problem:
             problems.append(Problem(annotation.truth_file, annotation.video, "video_name", problem))
         else:

@@ -9,11 +9,13 @@ import msgspec
 
 from hdguard.replay.dataset import Entry
 from hdguard.replay.results import (
+    Outcome,
     Results,
     ResultsError,
     VideoResult,
     decode_video,
     encode_video,
+    video_result,
     write_atomic,
     write_results,
 )
@@ -44,15 +46,16 @@ class RunFolder:
         """
         header = self.path / "run.json"
         try:
-            if header.exists() and not resume:
+            for folder in (self._videos, self._traces, self.journals):
+                folder.mkdir(parents=True, exist_ok=True)
+            finished = header.exists() and any(self._videos.iterdir())
+            if finished and not resume:
                 msg = f"{self.path}: holds a run already; give --resume, or another --out"
                 raise FolderError(msg)
-            if header.exists():
+            if finished:
                 earlier = msgspec.json.decode(header.read_bytes(), type=dict[str, Any])
                 self._compare(run, earlier)
                 return
-            for folder in (self._videos, self._traces, self.journals):
-                folder.mkdir(parents=True, exist_ok=True)
             write_atomic(header, msgspec.json.format(msgspec.json.encode(run), indent=2))
         except OSError as error:
             msg = f"{error.filename or self.path}: {error.strerror}"
@@ -77,16 +80,29 @@ class RunFolder:
         write_atomic(self._videos / f"{entry.slug}.json", encode_video(video))
 
     def load(self, entry: Entry) -> VideoResult | None:
-        """The finished result of a video, or None if it has to be run."""
+        """The finished result of a video, or None if it has to be run.
+
+        It is scored by what the entry says now: the truth may have been corrected meanwhile.
+        """
         try:
-            return decode_video((self._videos / f"{entry.slug}.json").read_bytes())
+            saved = decode_video((self._videos / f"{entry.slug}.json").read_bytes())
         except (FileNotFoundError, ResultsError):
             return None
+        seen = {name: getattr(saved, name) for name in Outcome.__struct_fields__}
+        return video_result(entry, Outcome(**seen))
 
     def traces(self, entries: Iterable[Entry]) -> list[dict[str, Any]]:
-        """The traces of the finished videos."""
+        """The traces of the finished videos.
+
+        Raises:
+            FolderError: one is damaged.
+        """
         files = [self._traces / f"{entry.slug}.json" for entry in entries]
-        return [msgspec.json.decode(f.read_bytes()) for f in files if f.exists()]
+        try:
+            return [msgspec.json.decode((last := f).read_bytes()) for f in files if f.exists()]
+        except msgspec.DecodeError as error:
+            msg = f"{last}: damaged: {error}; delete it and its video's result, then --resume"
+            raise FolderError(msg) from error
 
     def finish(
         self, entries: Sequence[Entry], run: Mapping[str, Any], left_out: Sequence[str]

@@ -57,8 +57,10 @@ def print_run(console: Console, results: Results) -> None:
     ):
         console.print(group)
     console.print(_latency_table(summary.latency, str(results.run.get("pace", ""))))
-    for line in _rate_lines(summary):
+    for line in (*_rate_lines(summary), *_remarks(results)):
         console.print(Text(line))
+    damaged = [f"{v.video}: {p}" for v in results.videos for p in v.source.problems]
+    _print_list(console, "damaged or odd files, used as far as they go", damaged)
     failed = [f"{video}: {why}" for video, why in summary.failed.items()]
     _print_list(console, "failed to run; counted as missed where annotated", failed)
     _print_list(console, "left out, not in n", results.left_out)
@@ -222,6 +224,27 @@ def _rate_lines(summary: RunSummary) -> list[str]:
         _rate_line("false stops, on safe material", summary.false_stops_per_hour),
         _rate_line("fault halts, on all videos", summary.fault_halts_per_hour),
     ]
+
+
+def _remarks(results: Results) -> list[str]:
+    """What else must be known to read the figures."""
+    summary = results.summary
+    causes = summary.warnings_by_cause
+    lines = []
+    if causes:
+        counts = ", ".join(f"{cause} {n}" for cause, n in sorted(causes.items()))
+        lines.append(f"warnings by cause: {counts}")
+    if overdue := causes.get("review_overdue", 0):
+        lines.append(f"  {overdue} of them for want of an answer: no brain judged a danger there")
+    if failures := summary.verdicts.get("failed", 0):
+        total = sum(summary.verdicts.values())
+        lines.append(f"FastBrain answers that failed: {failures} of {total}")
+    if summary.unconfirmed:
+        lines.append(f"never confirmed, `stopped` is then a setting: {summary.unconfirmed}")
+    keyframes = [v.annotated.keyframes for v in results.videos]
+    if derived := sum(k is not None and k.deadline_derived for k in keyframes):
+        lines.append(f"intervention deadlines not annotated, taken as PNR - 0.2 s: {derived}")
+    return lines
 
 
 def _rate_line(name: str, r: Rate) -> str:

@@ -27,6 +27,10 @@ BOOT = 1
 CONFIRM_WITHIN = 3.0
 """Seconds that a replay waits for the robot to stand still before it goes on without its word."""
 
+SETTLE_WITHIN = 120.0
+"""Seconds after a video's end in which a FastBrain without a deadline must answer its last frame; a
+`TimeoutError` then fails the video, and not the whole run."""
+
 JUST = 1e-3
 """Seconds; a review that is due exactly when the drain ends is still heard."""
 
@@ -144,7 +148,8 @@ async def _until_over(pipeline: Pipeline, collector: Collector, drain: float) ->
 
 async def _drained(pipeline: Pipeline, collector: Collector, drain: float) -> None:
     await collector.ended.wait()
-    await pipeline.settled()
+    async with asyncio.timeout(SETTLE_WITHIN):
+        await pipeline.settled()
     if drain > 0 and not collector.reviewed.is_set():
         try:
             async with asyncio.timeout(drain + JUST):
@@ -172,5 +177,5 @@ def _outcome(
             repaired=report.repaired,
             problems=problems,
         ),
-        failed=str(error) if error is not None and report.frames == 0 else None,
+        failed=str(error) if error and report.frames == 0 else collector.unjudged or None,
     )

@@ -55,6 +55,9 @@ class RunSummary(Figures, frozen=True, kw_only=True):
         latency: of the warnings, safe material's included.
         breakdowns: by label kind, then label; videos without that label stand under "".
         failed: videos that could not be run, and why; those with key frames are in n, as missed.
+        warnings_by_cause: a review that was overdue is a warning, though nobody judged anything.
+        verdicts: of FastBrains, by light; failed and blind ones too.
+        unconfirmed: warnings after which no robot said that it stands still.
     """
 
     false_stops_per_hour: Rate
@@ -62,6 +65,9 @@ class RunSummary(Figures, frozen=True, kw_only=True):
     latency: Latency
     breakdowns: dict[str, dict[str, Figures]]
     failed: dict[str, str]
+    warnings_by_cause: dict[str, int]
+    verdicts: dict[str, int]
+    unconfirmed: int
 
 
 def summarise_run(
@@ -93,6 +99,11 @@ def summarise_run(
         latency=latency(videos),
         breakdowns={d: _by_label(scored, d, times) for d in DIMENSIONS},
         failed={v.video: v.failed for v in videos if v.failed is not None},
+        warnings_by_cause=dict(Counter(v.warning.cause for v in videos if v.warning is not None)),
+        verdicts=dict(sum((Counter(v.verdicts) for v in videos), Counter[str]())),
+        unconfirmed=sum(
+            v.stages is not None and v.stages.delivered_to_confirmed is None for v in videos
+        ),
     )
 
 

@@ -28,6 +28,10 @@ from hdguard.workers.base import FastSeat, SlowSeat
 
 T = TypeVar("T")
 
+PERMIT_AFTER, NOTE_AFTER = 0.001, 0.005
+"""Seconds that a permit, and a state for people, let a halt that was decided with them go first: to
+write and read all three at once would cost the halt's receipt as much time as it takes itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -86,11 +90,12 @@ class Pipeline:
                 for name, seat in self.parts.fast.items():
                     group.create_task(self.watch(seat, plans[name]), name=f"watch {name}")
                 group.create_task(self._reviewer.work(group), name="review")
+                robot = self.parts.actuator
                 group.create_task(self.drive(self._halts, self._send_halt), name="halts")
-                group.create_task(
-                    self.drive(self._permits, self.parts.actuator.permit), name="permits"
-                )
-                group.create_task(self.drive(self._notes, self.parts.actuator.notify), name="notes")
+                permits = self.drive(self._permits, robot.permit, PERMIT_AFTER)
+                group.create_task(permits, name="permits")
+                notes = self.drive(self._notes, robot.notify, NOTE_AFTER)
+                group.create_task(notes, name="notes")
                 group.create_task(self.listen(), name="listen")
                 group.create_task(self._timer.failed(), name="deadlines")
                 self._timer.arm(self.guard.deadline)
@@ -205,10 +210,17 @@ class Pipeline:
         for observer in self.parts.observers:
             observer.judged(stamps)
 
-    async def drive(self, outbox: Outbox[T], send: Callable[[T], Awaitable[None]]) -> None:
-        """Publish one action after the other; the guard repeats what matters."""
+    async def drive(
+        self, outbox: Outbox[T], send: Callable[[T], Awaitable[None]], after: float = 0.0
+    ) -> None:
+        """Publish one action after the other, each so many seconds after it was put there.
+
+        A failure is no matter: the guard repeats what matters.
+        """
         while True:
             action = await outbox.get()
+            if after:
+                await asyncio.sleep(after)
             try:
                 await send(action)
             except ActuatorError as error:

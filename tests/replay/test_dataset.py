@@ -254,3 +254,27 @@ def test_the_truths_own_problems_come_first_and_strict_names_all(tmp_path: Path)
 
 def test_a_truth_is_read_without_any_video(tmp_path: Path) -> None:
     assert len(load_truth(annotate(tmp_path, "1.mp4")).annotations) == 1
+
+
+def test_one_file_under_two_names_is_counted_once_and_said(tmp_path: Path) -> None:
+    annotate(tmp_path, "1.mp4", "videos/1.mp4", room="study")
+    other = json.loads((tmp_path / "anno_truth.json").read_text())
+    other["annotations"][1]["keyframes"] = {**TIMES, "impact_outcome": 6.0}
+    (tmp_path / "anno_truth.json").write_text(json.dumps(other))
+    put(tmp_path / "videos" / "1.mp4")
+    dataset = load_dataset(tmp_path)
+    assert list(found(dataset)) == ["1.mp4"]
+    (problem,) = dataset.problems
+    assert "the same file as 1.mp4" in str(problem)
+
+
+def test_unlisted_is_told_by_path_and_folders_of_images_count(tmp_path: Path) -> None:
+    annotate(tmp_path, "cam1/0001.mp4")
+    put(tmp_path / "cam1" / "0001.mp4", "one")
+    put(tmp_path / "cam2" / "0001.mp4", "two")
+    put(tmp_path / "burst" / "a.jpg")
+    put(tmp_path / "burst" / "b.jpg")
+    left = load_dataset(tmp_path).unlisted
+    assert set(left) == {tmp_path / "cam2" / "0001.mp4", tmp_path / "burst"}
+    safe = load_dataset(tmp_path, unlisted="safe")
+    assert {e.path for e in safe.safe} == set(left)

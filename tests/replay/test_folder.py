@@ -36,6 +36,13 @@ def made(path: Path, run: dict[str, Any] | None = None, *, resume: bool = False)
     return folder
 
 
+def begun(path: Path) -> RunFolder:
+    """A run with a finished video in it."""
+    folder = made(path)
+    folder.save(entry("0.mp4"), result(entry("0.mp4")), {})
+    return folder
+
+
 def test_a_finished_video_is_there_for_another_process(tmp_path: Path) -> None:
     one = entry("1.mp4")
     made(tmp_path / "run").save(one, result(one), {"format": "t"})
@@ -56,10 +63,36 @@ def test_videos_in_folders_of_one_name_do_not_overwrite_each_other(tmp_path: Pat
 
 
 def test_an_existing_run_is_refused_unless_it_is_resumed(tmp_path: Path) -> None:
-    made(tmp_path / "run")
+    begun(tmp_path / "run")
     with pytest.raises(FolderError, match=r"run: holds a run already; give --resume, or another"):
         made(tmp_path / "run")
     made(tmp_path / "run", resume=True)
+
+
+def test_a_run_that_died_before_its_first_video_does_not_claim_the_folder(tmp_path: Path) -> None:
+    made(tmp_path / "run")
+    made(tmp_path / "run", {**RUN, "policy": "paper"})
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["policy"] == "paper"
+
+
+def test_a_saved_video_is_scored_by_what_the_truth_says_now(tmp_path: Path) -> None:
+    one = entry("1.mp4")
+    folder = made(tmp_path / "run")
+    folder.save(one, result(one), {})
+    corrected = Entry(video="1.mp4", keyframes=KeyFrames(2.5, 3.0, 3.5, 4.0), path=Path("1.mp4"))
+    before, after = folder.load(one), folder.load(corrected)
+    assert before is not None
+    assert after is not None
+    assert (before.phase and before.phase.trigger) == "optimal"
+    assert (after.phase and after.phase.trigger) == "premature"
+
+
+def test_a_damaged_trace_is_named(tmp_path: Path) -> None:
+    one, folder = entry("1.mp4"), made(tmp_path / "run")
+    folder.save(one, result(one), {"format": "t"})
+    (tmp_path / "run" / "traces" / "1.mp4.json").write_text("{bad")
+    with pytest.raises(FolderError, match=r"1\.mp4\.json: damaged"):
+        folder.traces([one])
 
 
 def test_a_run_can_be_resumed_that_never_began(tmp_path: Path) -> None:
@@ -88,7 +121,7 @@ def test_a_folder_that_is_there_for_other_things_is_used(tmp_path: Path) -> None
 def test_a_run_made_otherwise_is_not_resumed_and_the_difference_is_named(
     tmp_path: Path, key: str, value: object
 ) -> None:
-    made(tmp_path / "run")
+    begun(tmp_path / "run")
     with pytest.raises(FolderError) as caught:
         made(tmp_path / "run", {**RUN, key: value}, resume=True)
     said = str(caught.value)
@@ -109,7 +142,7 @@ def test_a_run_made_otherwise_is_not_resumed_and_the_difference_is_named(
 def test_a_setting_that_differs_is_named_by_its_path(
     tmp_path: Path, settings: dict[str, Any], words: str
 ) -> None:
-    made(tmp_path / "run")
+    begun(tmp_path / "run")
     with pytest.raises(FolderError) as caught:
         made(tmp_path / "run", {**RUN, "settings": settings}, resume=True)
     assert str(caught.value).endswith(f"was made with another {words}")
@@ -121,7 +154,7 @@ def test_tuples_and_lists_of_a_setting_are_the_same(tmp_path: Path) -> None:
 
 
 def test_a_half_written_run_header_is_named(tmp_path: Path) -> None:
-    made(tmp_path / "run")
+    begun(tmp_path / "run")
     header = tmp_path / "run" / "run.json"
     header.write_bytes(header.read_bytes()[:20])
     with pytest.raises(FolderError, match=r"run\.json: "):

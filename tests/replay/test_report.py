@@ -14,6 +14,7 @@ from hdguard.replay.results import (
     FaultHalt,
     Outcome,
     Results,
+    Source,
     Stages,
     VideoResult,
     Warned,
@@ -153,3 +154,30 @@ def test_predictions_are_printed_beside_the_clock(tmp_path: Path) -> None:
     assert "false stops: 1 of 1 safe videos" in text
     assert "not predicted; counted as missed: 1\n  2.mp4" in text
     assert "who: video: not in the truth" in text
+
+
+def test_what_must_be_known_to_read_the_figures_is_said(tmp_path: Path) -> None:
+    overdue = Warned(trigger=3.0, issued=4.0, stopped=4.7, cause="review_overdue", brain="slow")
+    stages = Stages.between(captured=0.0, decided=1.0)
+    seen = Outcome(
+        warning=overdue,
+        stages=stages,
+        verdicts={"green": 3, "failed": 2},
+        source=Source(frames=5, problems=("1.mp4: cut short at 0.2 s",)),
+    )
+    entry = Annotation(
+        video="1.mp4", keyframes=KeyFrames(1.0, 2.0, 2.2, 3.0, deadline_derived=True)
+    )
+    results = write_results(tmp_path, {"pace": "virtual"}, [video_result(entry, seen)])
+    assert results.summary.warnings_by_cause == {"review_overdue": 1}
+    text = printed(results)
+    for words in (
+        "warnings by cause: review_overdue 1",
+        "1 of them for want of an answer: no brain judged a danger there",
+        "FastBrain answers that failed: 2 of 5",
+        "never confirmed, `stopped` is then a setting: 1",
+        "intervention deadlines not annotated, taken as PNR - 0.2 s: 1",
+        "damaged or odd files, used as far as they go: 1",
+        "1.mp4: 1.mp4: cut short at 0.2 s",
+    ):
+        assert words in text, words

@@ -379,3 +379,17 @@ def test_a_source_error_after_the_halt_changes_nothing() -> None:
     source = ListSource(every(0.1, 2.3), CLIP.video, fails="cut off")
     outcome, _ = run(source, fast)
     assert (warned(outcome).issued, warned(outcome).stopped) == (2.1, 2.8)
+
+
+def test_a_brain_that_never_answers_is_a_failed_run_and_no_clean_one() -> None:
+    """A broken brain must not score as "no warning", nor its safe clip as watched."""
+    broken = ScriptedFastSeat({0.0: BrainError("no weights")})
+    outcome, _ = run(every(0.2, 3.0), broken)
+    assert outcome.failed == "no brain gave a verdict: fast: no weights"
+    assert outcome.warning is None
+
+
+def test_one_verdict_among_failures_is_a_run() -> None:
+    mostly = ScriptedFastSeat({0.0: GREEN, 0.3: BrainError("busy")})
+    outcome, _ = run(every(0.2, 3.0), mostly)
+    assert outcome.failed is None

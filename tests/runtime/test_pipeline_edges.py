@@ -10,7 +10,7 @@ from hdguard.core.actions import Action
 from hdguard.core.events import Event
 from hdguard.core.types import HaltClass
 from hdguard.runtime.observer import Judged, Reviewed
-from hdguard.runtime.pipeline import Pipeline
+from hdguard.runtime.pipeline import PERMIT_AFTER, Pipeline
 from tests.fakes import (
     GREEN,
     RED,
@@ -142,7 +142,8 @@ HALTS = (actions.Halt, actions.Release)
 
 def test_the_timer_keeps_the_permits_coming_where_nothing_else_happens() -> None:
     played = play(2.05, silent(), actuator=SilentActuator)
-    assert played.sent(actions.Permit) == pytest.approx(every(0.2, 2.0))
+    sent = [t + PERMIT_AFTER for t in every(0.2, 2.0)]
+    assert played.sent(actions.Permit) == pytest.approx(sent)
     assert {type(e).__name__ for _, e, _ in played.witness.steps} == {
         "SelfTestPassed",
         "DeadlineReached",

@@ -1,0 +1,114 @@
+"""The commands around the robot: the demo, a demo robot, and the wire's schema."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from hdguard import app
+from hdguard.actuators.wire import schemas
+from hdguard.cli_errors import errors, new_folder, say_error
+from hdguard.config import Config, ConfigError
+from hdguard.demo_robot import be_robot
+from hdguard.replay.dataset import Entry, load_dataset
+from hdguard.replay.folder import RunFolder
+from hdguard.replay.live import LiveTimeline
+from hdguard.replay.report import make_console, print_run
+from hdguard.robot import RobotSettings
+
+ROBOT_EXAMPLES = (
+    "Examples:\n\n  hdguard robot --host 192.0.2.7 --robot rosie\n\n"
+    "  hdguard robot --port 18830 --username robot --password-file robot.password"
+)
+
+
+def demo(
+    keep: Annotated[bool, typer.Option(help="Go on, clip after clip, until Ctrl-C.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Default: runs/<time>.", metavar="DIR")] = None,
+) -> None:
+    """Watch the bundled clips in real time: verdicts, halts, acknowledgements; then the scores."""
+    console = make_console()
+    with errors():
+        plan = app.ReplayPlan(app.with_brains(Config()))
+        entries = load_dataset(app.EXAMPLES).entries
+        folder = RunFolder(out or new_folder())
+        folder.prepare(plan.header, resume=False)
+        try:
+            _show(console, plan, entries, folder)
+            while keep:
+                _show(console, plan, entries, folder)
+        except KeyboardInterrupt:
+            console.print("\ninterrupted")
+        results = folder.finish(entries, plan.header, ())
+    print_run(console, results)
+    console.print(f"\nresults: {folder.path}")
+    raise typer.Exit(1 if results.summary.failed else 0)
+
+
+def _show(
+    console: Console, plan: app.ReplayPlan, entries: Sequence[Entry], folder: RunFolder
+) -> None:
+    """Run the clips once, with a line for everything that changes."""
+
+    def watch(entry: Entry) -> LiveTimeline:
+        about = entry.extra.get("about", "")
+        return LiveTimeline(console, f"{entry.video}: {about}" if about else entry.video)
+
+    app.replay(plan, entries, folder, lambda _: None, watch=watch)
+
+
+def robot(  # noqa: PLR0913, PLR0917 - one parameter per option
+    host: Annotated[str, typer.Option(help="The broker.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Its port.")] = 1883,
+    robot: Annotated[str, typer.Option(help="The robot's name in the topics.")] = "robot",
+    boot_file: Annotated[
+        Path, typer.Option(help="Counts this robot's starts.", metavar="FILE")
+    ] = Path("hdguard-robot.boot"),
+    username: Annotated[str | None, typer.Option(help="For the broker.")] = None,
+    password_file: Annotated[
+        Path | None, typer.Option(help="Holds the password.", metavar="FILE")
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="Holds the key shared with the guard.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Be a demo robot: it moves while a guard's permits let it, and brakes for halts."""
+    with errors():
+        try:
+            settings = RobotSettings(
+                host=host,
+                port=port,
+                robot=robot,
+                boot_file=str(boot_file),
+                username=username,
+                password=_read_secret(password_file),
+                robot_key=_read_secret(key_file),
+            )
+            be_robot(lambda speed: typer.echo(f"may move: {speed.name.lower()}"), settings)
+        except (ValueError, OSError) as error:
+            raise ConfigError(str(error)) from error
+
+
+def _read_secret(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"{path}: cannot be read: {error}"
+        raise ConfigError(msg) from error
+
+
+def schema(
+    topic: Annotated[str | None, typer.Argument(help="One topic; default: all.")] = None,
+) -> None:
+    """Print the JSON Schema of every MQTT topic, made from the code."""
+    found = schemas()
+    if topic is not None and topic not in found:
+        say_error(f"no topic is called {topic!r}; there are {', '.join(found)}")
+        raise typer.Exit(2)
+    shown_schemas = found if topic is None else found[topic]
+    typer.echo(msgspec.json.format(msgspec.json.encode(shown_schemas), indent=2).decode())
