@@ -27,7 +27,7 @@ from hdguard.config import (
     settings_of,
     shown,
 )
-from hdguard.core.policy import BrainPlan, Policy
+from hdguard.core.policy import HIGH_FPS, BrainPlan, Policy
 from hdguard.demo_robot import Chassis, run_demo_robot
 from hdguard.ingest.base import FrameSource, SourceError
 from hdguard.ingest.file import FileSettings, FileSource
@@ -53,7 +53,13 @@ SLOW_BRAINS = {
     "trace": "hdguard.brains.trace:TraceSlowBrain",
 }
 
+READY_WITHIN = 5.0
+"""Seconds; the embedded broker answers in milliseconds."""
+
 EXAMPLES = Path(__file__).parent / "examples" / "clips"
+
+NOBODY = "none"
+"""The name of no SlowBrain."""
 
 Pace = Literal["realtime", "virtual"]
 
@@ -125,18 +131,20 @@ class ReplayPlan:
 
 def with_brains(config: Config) -> Config:
     """The configuration, with the embedded brains where it names no FastBrain."""
-    if config.fast:
-        return config
-    return replace(
-        config, fast=(FastConfig("reflex"),), slow=config.slow or SlowConfig("reflex-slow")
-    )
+    fast = config.fast or (FastConfig("reflex"),)
+    slow = config.slow
+    if slow is None and all(each.brain == "reflex" for each in fast):
+        slow = SlowConfig("reflex-slow")
+    return replace(config, fast=fast, slow=None if slow and slow.brain == NOBODY else slow)
 
 
 def _brain_plan(fast: FastConfig, name: str) -> BrainPlan:
     """What the guard must know of a FastBrain; the brain knows if it bears 1 frame a second."""
-    adaptive = fast.adaptive
-    if adaptive is None:
-        adaptive = _resolve(FAST_BRAINS[fast.brain]).adaptive
+    bears = _resolve(FAST_BRAINS[fast.brain]).adaptive
+    adaptive = bears if fast.adaptive is None else fast.adaptive
+    if not bears and (adaptive or fast.fps < HIGH_FPS):
+        msg = f"brain {name}: it misses below {HIGH_FPS:g} frames a second: leave adaptive and fps"
+        raise ConfigError(msg)
     return BrainPlan(name, fast.required, adaptive, fast.fps, fast.deadline)
 
 
@@ -263,13 +271,16 @@ class ReplayStage:
         policy = self._plan.policy
         brains = (*(b.name for b in policy.brains), *filter(None, [policy.slow]))
         guard = MqttActuator(MqttSettings(**where), BOOT, sources=(entry.video,), brains=brains)
-        stop_time = self._plan.config.robot.stop_time
-        actuation = min(Chassis().actuation, stop_time)
-        chassis = Chassis(actuation=actuation, braking=max(1e-3, stop_time - actuation))
+        chassis = Chassis.that_stops_in(self._plan.config.robot.stop_time)
         async with guard, asyncio.TaskGroup() as group:
             robot = run_demo_robot(RobotSettings(**where, boot=1), chassis)
             driving = group.create_task(robot, name="demo robot")
-            await guard.ready()
+            try:
+                async with asyncio.timeout(READY_WITHIN):
+                    await guard.ready()
+            except TimeoutError:
+                msg = f"the embedded broker returned nothing in {READY_WITHIN:g} s"
+                raise ActuatorError(msg) from None
             yield guard
             driving.cancel()
 
@@ -363,11 +374,7 @@ def replay(
 
 
 def check_brains(plan: ReplayPlan) -> None:
-    """Load nothing, but check every brain's name and settings.
-
-    Raises:
-        ConfigError: one is wrong.
-    """
+    """Load nothing, but check every brain's name and settings; a `ConfigError` if one is wrong."""
     _ = plan.policy
 
 

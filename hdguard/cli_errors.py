@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from hdguard.actuators.base import ActuatorError
 from hdguard.brains.base import BrainError
 from hdguard.config import ConfigError
 from hdguard.replay.folder import FolderError, default_folder
@@ -23,7 +24,7 @@ def errors() -> Iterator[None]:
     """Be the one boundary: an error by blame becomes a message and an exit code."""
     try:
         yield
-    except ConfigError as error:
+    except (ConfigError, ActuatorError) as error:
         say_error(str(error))
         raise typer.Exit(CONFIG_ERROR) from error
     except (DatasetError, ResultsError, FolderError, JournalError, BrainError) as error:

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from hdguard import app
 from hdguard.actuators.wire import schemas
-from hdguard.cli_errors import errors, new_folder, say_error
+from hdguard.cli_errors import INTERRUPTED, errors, new_folder, say_error
 from hdguard.config import Config, ConfigError
+from hdguard.core.types import Speed
 from hdguard.demo_robot import be_robot
 from hdguard.replay.dataset import Entry, load_dataset
 from hdguard.replay.folder import RunFolder
@@ -42,6 +43,8 @@ def demo(
                 _show(console, plan, entries, folder)
         except KeyboardInterrupt:
             console.print("\ninterrupted")
+            if not keep:  # with --keep, Ctrl-C is the way to end
+                raise typer.Exit(INTERRUPTED) from None
         results = folder.finish(entries, plan.header, ())
     print_run(console, results)
     console.print(f"\nresults: {folder.path}")
@@ -87,9 +90,15 @@ def robot(  # noqa: PLR0913, PLR0917 - one parameter per option
                 password=_read_secret(password_file),
                 robot_key=_read_secret(key_file),
             )
-            be_robot(lambda speed: typer.echo(f"may move: {speed.name.lower()}"), settings)
+            topics = f"hdguard/{robot}/ at {host}:{port}"
+            typer.echo(f"robot {robot}: waits for permits on {topics}; Ctrl-C ends it")
+            be_robot(_say_speed, settings)
         except (ValueError, OSError) as error:
             raise ConfigError(str(error)) from error
+
+
+def _say_speed(speed: Speed, why: str) -> None:
+    typer.echo(f"may move: {speed.name.lower()}{f' ({why})' if why else ''}")
 
 
 def _read_secret(path: Path | None) -> str | None:

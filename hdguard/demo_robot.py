@@ -30,6 +30,12 @@ class Chassis:
     actuation: float = 0.1
     braking: float = 0.6
 
+    @classmethod
+    def that_stops_in(cls, seconds: float) -> "Chassis":
+        """One that needs so long from a halt at full speed to standstill; less when slower."""
+        actuation = min(cls().actuation, seconds)
+        return cls(actuation=actuation, braking=max(1e-3, seconds - actuation))
+
     def limit(self, speed: Speed) -> float:
         """m/s that a permit allows."""
         return {Speed.NONE: 0.0, Speed.REDUCED: self.cruise / 2, Speed.FULL: self.cruise}[speed]
@@ -115,10 +121,25 @@ async def run_demo_robot(
     await DemoRobot(settings, chassis, on_change).run()
 
 
-def be_robot(on_change: Callable[[Speed], None], settings: RobotSettings) -> None:
-    """Be a demo robot until Ctrl-C; errors as `RobotLink`'s."""
+def be_robot(on_change: Callable[[Speed, str], None], settings: RobotSettings) -> None:
+    """Be a demo robot until Ctrl-C; errors as `RobotLink`'s.
+
+    Args:
+        on_change: told every speed that it may move at, and why it may not if a halt is why.
+        settings: of its link.
+    """
+
+    async def main() -> None:
+        robot = DemoRobot(settings, on_change=lambda speed: on_change(speed, why()))
+
+        def why() -> str:
+            halt = robot.link.halt
+            return "" if halt is None else f"halt {halt.halt_id}: {halt.cause}"
+
+        await robot.run()
+
     with (
         suppress(KeyboardInterrupt),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(run_demo_robot(settings, on_change=on_change))
+        runner.run(main())

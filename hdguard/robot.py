@@ -147,7 +147,8 @@ class RobotLink:
             moving: anything that could hurt still moves.
             speed: m/s, or None if unknown.
         """
-        self._standing.report(moving=moving, speed=speed, now=self._loop.time())
+        speed = None if speed is None else float(speed)  # odometry may be numpy's
+        self._standing.report(moving=bool(moving), speed=speed, now=self._loop.time())
         self._answer_due.set()
 
     async def _greet(self) -> None:

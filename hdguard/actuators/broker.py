@@ -18,6 +18,8 @@ from amqtt.adapters import StreamReaderAdapter, StreamWriterAdapter  # type: ign
 from amqtt.broker import Broker  # type: ignore[import-untyped]
 from amqtt.contexts import BrokerConfig, ListenerConfig, ListenerType  # type: ignore[import-untyped]
 
+from hdguard.actuators.base import ActuatorError
+
 LOOPBACK = "127.0.0.1"
 LISTENER = "default"  # the one name that amqtt insists on
 
@@ -71,14 +73,15 @@ class EmbeddedBroker:
         """Start.
 
         Raises:
-            OSError: the port is taken.
+            ActuatorError: the port is taken.
         """
         await self._broker.start()
         try:
             self._server = await asyncio.start_server(self._serve, LOOPBACK, self.settings.port)
-        except OSError:
+        except OSError as error:
             await self._broker.shutdown()
-            raise
+            msg = f"broker.port: {self.settings.port}: {error.strerror}; 0 takes any that is free"
+            raise ActuatorError(msg) from error
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -71,6 +71,9 @@ class MqttEndpoint:
     publish_timeout: float = 1.0
 
     def __post_init__(self) -> None:
+        if not 1 <= self.port <= 65535:
+            msg = f"port: {self.port} must be 1 to 65535"
+            raise ValueError(msg)
         Topics(self.robot)
         check_key(self.robot_key, "robot_key")
 
@@ -125,7 +128,7 @@ class Connection:
     ) -> None:
         self.endpoint = endpoint
         self._client_id = endpoint.client_id or client_id
-        self._subscriptions = subscriptions
+        self._subscriptions = dict(subscriptions)
         self._on_up = on_up
         self._on_message = on_message
         self._options: dict[str, Any] = {"identifier": self._client_id, "will": will}
@@ -161,6 +164,16 @@ class Connection:
             raise ActuatorError(msg) from None
         except aiomqtt.MqttError as error:
             raise ActuatorError(f"{topic}: {error}") from error
+
+    async def unsubscribe(self, topic: str) -> None:
+        """What this topic had to say is known; on later connects it is not asked for either."""
+        self._subscriptions.pop(topic, None)
+        if self._client is not None:
+            try:
+                async with asyncio.timeout(self.endpoint.publish_timeout):
+                    await self._client.unsubscribe(topic)
+            except (TimeoutError, aiomqtt.MqttError) as error:
+                log.info("mqtt %s: still subscribed to %s: %s", self._client_id, topic, error)
 
     def drop(self, why: str) -> None:
         """Break the connection, so that a new one is made."""

@@ -42,6 +42,7 @@ class Lease:
         self._speed = Speed.NONE
         self._permits = wire.Newest()
         self._halts = wire.Newest()
+        self._guard = -1  # the newest boot of a guard, on either topic
 
     def send(self, now: float) -> int:
         """The number of the report that is sent now."""
@@ -52,7 +53,7 @@ class Lease:
 
     def on_permit(self, permit: wire.PermitMessage) -> bool:
         """A permit arrived; False if it is an old one, and dropped."""
-        if not self._permits.admits(permit.boot, permit.seq):
+        if not self._admits(self._permits, permit):
             return False
         self.permits += 1
         self._speed = SPEEDS[permit.speed]
@@ -66,9 +67,19 @@ class Lease:
 
         The guard has one halt in force at most, so the newest message tells all.
         """
-        if not self._halts.admits(halt.boot, halt.seq):
+        if not self._admits(self._halts, halt):
             return False
         self.halt = halt if halt.active else None
+        return True
+
+    def _admits(self, newest: wire.Newest, message: wire.PermitMessage | wire.HaltMessage) -> bool:
+        """New on its topic, and from the newest guard on either.
+
+        A guard that lost its boot number must not have its permits heard and its halts dropped.
+        """
+        if message.boot < self._guard or not newest.admits(message.boot, message.seq):
+            return False
+        self._guard = message.boot
         return True
 
     def speed(self, now: float) -> Speed:

@@ -31,6 +31,12 @@ DROP_AFTER = 4.0
 """Seconds that a link may be lost before the connection is made anew: a half-open one never ends by
 itself. More than a short freeze, which a new connection would only prolong."""
 
+
+def _is_round(count: int) -> bool:
+    """1, 10, 100, ...: a flood of bad messages must not become a flood of log lines."""
+    return str(count).strip("0") == "1"
+
+
 INCOMING = {"halt": 0, "permit": 0, "robot": 0, "ack": 1, "reset": 1, "availability": 1}
 """Topics that the guard reads, with their QoS; its own among them, for the echo."""
 
@@ -244,7 +250,8 @@ class MqttActuator:
             self._take(name, payload, retained)
         except wire.WireError as error:
             self.rejected[name] += 1
-            log.warning("rejected: %s", error)
+            if _is_round(self.rejected[name]):
+                log.warning("rejected: %s (%d so far)", error, self.rejected[name])
             if self._on_rejected is not None:
                 self._on_rejected(name, str(error))
 
@@ -277,7 +284,12 @@ class MqttActuator:
         self._says.found = halt
 
     def _on_availability(self, said: wire.Availability) -> None:
-        if said == "online":
+        if said == "online" and not self._ready.is_set():
+            # The broker has sent what it kept before this: our own halts need not come back.
             self._ready.set()
+            forget = self._connection.unsubscribe(self._says.topics["halt"])
+            self._group.create_task(forget, name="unsubscribe")
+        elif said == "online":
+            return
         else:  # the Last Will of a connection that we have given up, or of a guard before us
             self._group.create_task(self._say_availability(b"online"), name="availability")

@@ -69,6 +69,8 @@ class Statements:
         before = self.in_force
         if isinstance(action, Halt):
             self.halt = halt_message(action, self._stop_category, self.boot, 0)
+        elif before not in {None, action.halt_id}:
+            return  # the end of another halt than the one in force: that one stays
         else:
             self.halt = msgspec.structs.replace(self._known(action.halt_id), active=False)
         if self.in_force != before:

@@ -168,6 +168,8 @@ class _View:
         now = Picture.of(shot.rgb)
         dt = self.t - then
         if before is not None and dt <= REPEATED and np.array_equal(before.grey, now.grey):
+            if self._contact is not None:  # what comes nearer cannot look the same again
+                self._lost("the picture repeats")
             return self._answer(shot.ref)
         self._picture, self._pictured = now, self.t
         if before is None or dt > GAP:

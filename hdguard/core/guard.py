@@ -89,7 +89,7 @@ class Guard:
         self._expire()
         self._settle(self._handle(event))
         out, self._out = self._out, []
-        return tuple(sorted(out, key=lambda action: not isinstance(action, Halt)))
+        return tuple(sorted(out, key=lambda a: not isinstance(a, Halt | actions.Release)))
 
     @property
     def state(self) -> State:

@@ -32,7 +32,7 @@ SHELF = Board(-2.6, 0.1, 6.0, 1.6, 2.6, (116, 92, 70), 2)
 LAMP = Board(2.4, -0.2, 5.0, 0.6, 1.8, (168, 152, 96), 3)
 CHAIR = Board(0.0, 0.15, 4.0, 1.0, 1.0, (92, 120, 150), 4)
 TABLE = Board(0.1, 0.05, 4.2, 1.6, 0.8, (142, 104, 66), 5)
-CRATE = Board(-0.1, 0.1, 3.6, 0.9, 0.9, (150, 110, 84), 6)
+CRATE = Board(-0.1, 0.1, 3.5, 0.9, 0.9, (150, 110, 84), 6)
 ROBOT = Board(0.0, 0.05, 4.0, 0.7, 1.1, (84, 126, 104), 7)
 ROOM = (WALL, SHELF, LAMP)
 
@@ -187,9 +187,9 @@ def clips() -> tuple[Clip, ...]:
     return (
         _drive("01_C2_L1_D1", CHAIR, 1.0, 1.6, 0.5),
         _drive("02_C2_L1_D1", TABLE, 1.2, 2.4, -0.7),
-        _drive("03_C2_L1_D1", CRATE, 0.8, 1.2, 0.4),
+        _drive("03_C2_L1_D1", CRATE, 1.1, 1.1, 0.4),
         _robot_comes("04_C2_L2_D1", 1.0, 2.0, 1.4),
-        _robot_comes("05_C2_L2_D1", 1.3, 3.2, -1.6),
+        _robot_comes("05_C2_L2_D1", 1.3, 3.9, -1.6),
         _crosses("06_safe"),
         _goes_away("07_safe"),
         _looks_around("08_safe"),

@@ -34,12 +34,11 @@ class LiveTimeline:
 
     def stepped(self, now: float, event: Event, actions: tuple[Action, ...]) -> None:
         """Print what changed."""
-        words = self._happened(now, event)
-        for action in actions:
-            self._note_permit(action)
-            words += self._decided(action)
-        for each in words:
+        for each in self._happened(now, event):
             self._print(now, each)
+        for action in actions:
+            for each in self._decided(action):
+                self._print(now, each)
 
     def _happened(self, now: float, event: Event) -> list[str]:
         match event:
@@ -119,9 +118,12 @@ class LiveTimeline:
                 return [f"review {action.review_id} asked for, of {len(action.refs)} frames"]
             case Halt(repeat=0):
                 self._halt, self._delivered, self._acknowledged = action, None, False
+                self._speed = Speed.NONE
                 word = "DANGER" if action.halt_class is HaltClass.DANGER else action.halt_class
                 age = self._age(action, action.ref)
                 return [f"HALT ({word}, {action.cause}){age}"]
+            case actions.Permit():
+                return self._permitted(action.speed)
             case actions.Release():
                 return [f"halt {action.halt_id} released"]
             case actions.Escalate():
@@ -134,9 +136,12 @@ class LiveTimeline:
             return ""
         return f", {(halt.decided_at - ref.captured_at) * 1000:.0f} ms after its frame was captured"
 
-    def _note_permit(self, action: Action) -> None:
-        if isinstance(action, actions.Permit):
-            self._speed = action.speed
+    def _permitted(self, speed: Speed) -> list[str]:
+        """What the robot may do from now on, if that is news; a halt says it already."""
+        before, self._speed = self._speed, speed
+        if speed is before or before is None or (speed is Speed.NONE and self._halt is not None):
+            return []
+        return [f"the robot may move: {speed.name.lower()}"]
 
     def _ms(self) -> str:
         return "?" if self._latency is None else f"{self._latency * 1000:.0f} ms"

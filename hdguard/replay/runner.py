@@ -25,7 +25,7 @@ BOOT = 1
 """Every video has a guard and a robot of its own, so that none is older than another."""
 
 CONFIRM_WITHIN = 3.0
-"""Seconds that a replay waits for the robot to stand still before it goes on without its word."""
+"""Seconds, above its stop time, that a replay waits for the robot's word that it stands still."""
 
 SETTLE_WITHIN = 120.0
 """Seconds after a video's end in which a FastBrain without a deadline must answer its last frame; a
@@ -105,7 +105,7 @@ async def run_video(
             parts = Parts((source,), crew.fast, crew.slow, actuator, tuple(observers))
             pipeline = Pipeline(guard, parts)
             keeper = group.create_task(_keep(journal, settings.flush_every), name="journal")
-            await _run_through(pipeline, collector, settings.drain)
+            await _run_through(pipeline, collector, settings.drain, settings.stop_time)
             keeper.cancel()
     finally:
         if journal is not None:
@@ -113,9 +113,11 @@ async def run_video(
     return _outcome(pipeline, collector, source, settings.stop_time), recorder.data()
 
 
-async def _run_through(pipeline: Pipeline, collector: Collector, drain: float) -> None:
+async def _run_through(
+    pipeline: Pipeline, collector: Collector, drain: float, stop_time: float
+) -> None:
     async def until() -> None:
-        await _until_over(pipeline, collector, drain)
+        await _until_over(pipeline, collector, drain, stop_time)
         collector.closed = True
         await pipeline.rest()  # the next video's brains are these
 
@@ -130,7 +132,9 @@ async def _keep(journal: Journal | None, every: float) -> None:
         await asyncio.to_thread(journal.flush)
 
 
-async def _until_over(pipeline: Pipeline, collector: Collector, drain: float) -> None:
+async def _until_over(
+    pipeline: Pipeline, collector: Collector, drain: float, stop_time: float
+) -> None:
     """Wait for the first danger halt and the robot's word, or for the end and the open reviews."""
     async with asyncio.TaskGroup() as group:
         danger = group.create_task(collector.danger.wait(), name="danger")
@@ -140,7 +144,7 @@ async def _until_over(pipeline: Pipeline, collector: Collector, drain: float) ->
         over.cancel()
     if collector.danger.is_set():
         try:
-            async with asyncio.timeout(CONFIRM_WITHIN):
+            async with asyncio.timeout(stop_time + CONFIRM_WITHIN):
                 await collector.confirmed.wait()
         except TimeoutError:
             return  # the report says that nobody confirmed

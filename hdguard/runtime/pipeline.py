@@ -70,7 +70,8 @@ class Pipeline:
         self._reviewer = Reviewer(guard, parts.slow, self.dispatch, parts.observers)
         self._halts: Outbox[actions.Halt | actions.Release] = Outbox(_same_halt)
         self._permits: Outbox[actions.Permit] = Outbox(lambda _, __: True)
-        self._notes: Outbox[actions.Notify | actions.Escalate] = Outbox(_same_note)
+        self._notes: Outbox[actions.Notify] = Outbox(lambda _, __: True)
+        self._alarms: Outbox[actions.Escalate] = Outbox(lambda _, __: False)
         self._timer = _Timer(self._loop, self._on_deadline)
 
     async def run(self, until: Callable[[], Awaitable[None]]) -> None:
@@ -96,6 +97,7 @@ class Pipeline:
                 group.create_task(permits, name="permits")
                 notes = self.drive(self._notes, robot.notify, NOTE_AFTER)
                 group.create_task(notes, name="notes")
+                group.create_task(self.drive(self._alarms, robot.notify), name="alarms")
                 group.create_task(self.listen(), name="listen")
                 group.create_task(self._timer.failed(), name="deadlines")
                 self._timer.arm(self.guard.deadline)
@@ -125,8 +127,10 @@ class Pipeline:
                 self._halts.put(action)
             case actions.Permit():
                 self._permits.put(action)
-            case actions.Notify() | actions.Escalate():
+            case actions.Notify():
                 self._notes.put(action)
+            case actions.Escalate():
+                self._alarms.put(action)
             case actions.RequestReview() | actions.CancelReview():
                 self._reviewer.take(action)
             case actions.SetSampleRate():
@@ -273,12 +277,6 @@ class Pipeline:
 
 def _same_halt(new: actions.Halt | actions.Release, last: actions.Halt | actions.Release) -> bool:
     return type(new) is type(last) and new.halt_id == last.halt_id
-
-
-def _same_note(
-    new: actions.Notify | actions.Escalate, last: actions.Notify | actions.Escalate
-) -> bool:
-    return isinstance(new, actions.Notify) and isinstance(last, actions.Notify)
 
 
 class _Timer:

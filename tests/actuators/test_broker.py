@@ -7,6 +7,7 @@ import socket
 import aiomqtt
 import pytest
 
+from hdguard.actuators.base import ActuatorError
 from hdguard.actuators.broker import BrokerSettings, EmbeddedBroker
 from tests.actuators.support import run
 from tests.mosquitto import free_port
@@ -86,7 +87,7 @@ def test_the_port_can_be_chosen_and_a_taken_one_is_an_error() -> None:
         port = free_port()
         async with EmbeddedBroker(BrokerSettings(port)) as broker:
             assert broker.port == port
-            with pytest.raises(OSError, match="in use"):
+            with pytest.raises(ActuatorError, match=f"broker.port: {port}: .*in use"):
                 async with EmbeddedBroker(BrokerSettings(port)):
                     pass
 

@@ -115,6 +115,20 @@ def test_halts_and_permits_are_numbered_apart() -> None:
     assert lease.on_halt(halt(1))
 
 
+def test_a_guard_that_lost_its_boot_number_is_heard_on_no_topic() -> None:
+    """Else its permits would be honoured while every halt of it was dropped as old."""
+    lease = Lease(BOOT)
+    assert lease.on_halt(halt(40, boot=10, active=False))
+    seq = lease.send(0.0)
+    assert not lease.on_permit(permit(1, (BOOT, seq), boot=1))
+    assert lease.speed(0.1) is Speed.NONE
+    seq = lease.send(0.2)
+    assert lease.on_permit(permit(1, (BOOT, seq), boot=11))
+    assert lease.speed(0.3) is not Speed.NONE
+    assert not lease.on_halt(halt(41, boot=10))
+    assert lease.on_halt(halt(1, boot=11))
+
+
 def test_the_release_by_a_restarted_guard_ends_the_halt_that_it_superseded() -> None:
     lease = Lease(BOOT)
     lease.on_halt(halt(9, halt_id="7-1"))

@@ -57,9 +57,11 @@ def test_a_danger_is_told_line_by_line_with_its_times() -> None:
     assert told().lines == [
         "clip.mp4: a robot drives",
         "   0.10 s  GREEN  none     fast says GREEN after 12 ms",
-        "   0.30 s  YELLOW reduced  fast says YELLOW after 12 ms: near",
-        "   0.30 s  YELLOW reduced  review 1 asked for, of 1 frames",
-        "   0.50 s  YELLOW none     review 1 says danger after 150 ms: contact in 2 s",
+        "   0.30 s  GREEN  full     the robot may move: full",
+        "   0.30 s  YELLOW full     fast says YELLOW after 12 ms: near",
+        "   0.30 s  YELLOW full     review 1 asked for, of 1 frames",
+        "   0.30 s  YELLOW reduced  the robot may move: reduced",
+        "   0.50 s  YELLOW reduced  review 1 says danger after 150 ms: contact in 2 s",
         "   0.50 s  YELLOW none     HALT (DANGER, slow_danger), 300 ms after its frame was "
         "captured",
         "   0.50 s  YELLOW none     halt 7-1 delivered to the broker 2.0 ms after",
