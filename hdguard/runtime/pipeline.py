@@ -28,7 +28,7 @@ from hdguard.workers.base import FastSeat, SlowSeat
 
 T = TypeVar("T")
 
-PERMIT_AFTER, NOTE_AFTER = 0.001, 0.005
+PERMIT_AFTER, NOTE_AFTER = 0.002, 0.005
 """Seconds that a permit, and a state for people, let a halt that was decided with them go first: to
 write and read all three at once would cost the halt's receipt as much time as it takes itself."""
 

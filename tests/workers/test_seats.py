@@ -60,7 +60,8 @@ def test_a_review_sees_its_own_pictures_even_after_one_that_was_given_up(tmp_pat
         async with asyncio.TaskGroup() as tasks:
             old = (shot(GATE, 0, value=9),) * 20
             stale = tasks.create_task(seat.review(1, ref(GATE), old))
-            await asyncio.sleep(0)
+            for _ in range(len(old) + 2):  # a picture at a time, then the question
+                await asyncio.sleep(0)
             stale.cancel()
             new = tuple(shot(RED, n, value=n) for n in range(20))
             fresh = tasks.create_task(seat.review(2, ref(RED), new))
