@@ -10,7 +10,7 @@ import numpy as np
 from hdguard.actuators.base import ActuatorError
 from hdguard.actuators.recording import RecordingActuator
 from hdguard.brains.base import Shot
-from hdguard.core.actions import Halt, Permit, Release
+from hdguard.core.actions import Escalate, Halt, Notify, Permit, Release
 from hdguard.core.events import BrainDown, BrainUp, CannotSee, Event, FastVerdict, SlowVerdict
 from hdguard.core.types import FrameRef, Hazard, ImageSpec, Light
 from hdguard.ingest.base import Frame, Rgb, SourceError, SourceReport
@@ -262,6 +262,15 @@ class DroppingActuator(RecordingActuator):
     def block_permits(self) -> None:
         """Publishing a permit takes for ever from now on."""
         self._blocks.add("permit")
+
+    def block_notes(self) -> None:
+        """Publishing a state takes for ever from now on; an escalation does not."""
+        self._blocks.add("note")
+
+    async def notify(self, action: Notify | Escalate) -> None:
+        if isinstance(action, Notify):
+            await self._edge("note")
+        await super().notify(action)
 
     async def halt(self, action: Halt | Release) -> None:
         await self._edge("halt")

@@ -92,8 +92,22 @@ def test_without_a_fast_brain_the_embedded_ones_watch() -> None:
     assert made.policy.slow == "reflex-slow"
     own = SlowConfig("trace", {"path": "t.json"})
     assert app.with_brains(Config(slow=own)).slow == own
-    only_fast = Config(fast=(FastConfig("reflex"),))
-    assert app.with_brains(only_fast) == only_fast
+
+
+@pytest.mark.parametrize("slow_down", [{"adaptive": True}, {"fps": 1.0}])
+def test_a_reflex_that_is_shown_too_little_is_refused(slow_down: dict[str, Any]) -> None:
+    """At 1 and 2 frames a second it misses collisions without a word."""
+    made = ReplayPlan(app.with_brains(Config(fast=(FastConfig("reflex", **slow_down),))))
+    assert "it misses below 5 frames a second" in wrong(made)
+
+
+def test_naming_the_reflex_keeps_its_slow_brain_unless_nobody_is_named() -> None:
+    named = app.with_brains(Config(fast=(FastConfig("reflex"),)))
+    assert named.slow == SlowConfig("reflex-slow")
+    nobody = Config(fast=(FastConfig("reflex"),), slow=SlowConfig("none"))
+    assert app.with_brains(nobody).slow is None
+    own = Config(fast=(FastConfig("trace", {"path": "t.json"}),))
+    assert app.with_brains(own).slow is None
 
 
 def test_the_embedded_brains_mean_the_same_time_by_near() -> None:

@@ -167,10 +167,12 @@ class _View:
         before, then = self._picture, self._pictured
         now = Picture.of(shot.rgb)
         dt = self.t - then
-        if before is not None and dt <= REPEATED and np.array_equal(before.grey, now.grey):
+        if before is not None and np.array_equal(before.grey, now.grey):
             if self._contact is not None:  # what comes nearer cannot look the same again
                 self._lost("the picture repeats")
-            return self._answer(shot.ref)
+                return self._answer(shot.ref)
+            if dt <= REPEATED:
+                return self._answer(shot.ref)
         self._picture, self._pictured = now, self.t
         if before is None or dt > GAP:
             self._forget(shot.rgb)

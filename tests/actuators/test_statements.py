@@ -28,6 +28,15 @@ def state_of(says: Statements, now: float = 0.0) -> wire.StateMessage:
     return wire.decode_state(says.state_payload(now))
 
 
+def test_the_end_of_another_halt_does_not_end_the_one_in_force() -> None:
+    says = statements()
+    says.on_halt(HALT)
+    says.on_halt(Release("6-1"))
+    assert says.in_force == HALT.halt_id
+    says.on_halt(Release(HALT.halt_id))
+    assert says.in_force is None
+
+
 def test_sequences_count_per_topic_and_a_repeat_has_a_number_of_its_own() -> None:
     says = statements()
     assert says.halt_payload() is None

@@ -519,6 +519,15 @@ def test_a_stopping_halt_is_released_at_the_next_start() -> None:
     assert guard.state is State.STARTING
 
 
+def test_the_release_of_a_stopping_halt_comes_before_a_new_halt() -> None:
+    first = Story().monitoring()
+    first.at(0.7, events.StopRequested())
+    guard = Guard(watching(), 0.0, boot=8, restored=first.guard.halt)
+    out = guard.step(events.FastVerdict(frame(0.0), "fast", RED), 0.0)
+    assert [type(a) for a in out[:2]] == [actions.Release, Halt]
+    assert [a.halt_id for a in out[:2] if isinstance(a, actions.Release | Halt)] == ["7-1", "8-1"]
+
+
 def test_restart_budget_spent_latches_even_over_another_fault() -> None:
     s = Story().monitoring()
     s.until(2.0)

@@ -11,6 +11,7 @@ import pytest
 from hdguard.brains.reflex import ReflexSettings
 from hdguard.examples import make
 from hdguard.examples.scene import FOCAL, WIDTH, Board, World
+from hdguard.replay.baselines import baselines
 from hdguard.replay.dataset import load_dataset
 
 FOLDER = Path(make.__file__).parent / "clips"
@@ -49,6 +50,11 @@ def test_the_key_frames_follow_from_the_motion(clip: make.Clip) -> None:
 def test_every_collision_begins_with_another_harmless_time() -> None:
     onsets = sorted(clip.onset for clip in COLLISIONS if clip.onset is not None)
     assert all(b - a > 0.1 for a, b in pairwise(onsets))
+
+
+def test_no_clock_scores_100_on_them() -> None:
+    keyframes = [e.keyframes for e in load_dataset(FOLDER).annotated if e.keyframes is not None]
+    assert max(clock.summary.wss for clock in baselines(keyframes)) < 100
 
 
 def test_the_clips_share_what_the_reflex_takes_for_granted() -> None:

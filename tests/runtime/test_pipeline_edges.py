@@ -109,6 +109,19 @@ def test_a_permit_that_never_leaves_does_not_hold_a_halt_up() -> None:
     assert len(played.sent(actions.Notify)) > 0
 
 
+def test_a_state_that_never_leaves_does_not_hold_the_escalation_up() -> None:
+    """A frozen broker is when the other means are needed, and when the state gets no receipt."""
+
+    def block(pipeline: Pipeline) -> None:
+        assert isinstance(pipeline.parts.actuator, DroppingActuator)
+        pipeline.parts.actuator.block_notes()
+        pipeline.parts.actuator.block_halts()
+
+    source = ListSource(every(0.2, 4.0), stays=True)
+    played = play(2.0, source, fast=[red_at_one()], actuator=DroppingActuator, script=block)
+    assert played.sent(actions.Escalate) == [1.51]
+
+
 def test_a_halt_that_never_leaves_does_not_hold_the_permits_up() -> None:
     def block(pipeline: Pipeline) -> None:
         assert isinstance(pipeline.parts.actuator, DroppingActuator)
