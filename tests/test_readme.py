@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import get_args
 
 from hdguard import app, cli_errors
+from hdguard.actuators.lease import LEASE
+from hdguard.actuators.mqtt import INCOMING
+from hdguard.actuators.wire import schemas
+from hdguard.brains.reflex import ReflexSettings
 from hdguard.config import load_config
+from hdguard.core.halts import FAULT_CLEARS_AFTER, REPEAT_EVERY
 from hdguard.core.policy import PAPER, PRESETS, SIDECAR
 from hdguard.workers.inline import Cost
 
@@ -68,6 +73,26 @@ def test_the_example_configuration_is_valid(tmp_path: Path) -> None:
     config = load_config(file)
     app.check_brains(app.ReplayPlan(config))
     assert config.policy.policy().review_deadline == 2.0
+
+
+def test_the_topics_are_those_of_the_wire_and_their_qos_is_what_the_ends_ask_for() -> None:
+    rows = {name.strip("`"): cells for name, cells in table("topic").items()}
+    assert set(rows) == set(schemas())
+    for name, (how, _) in rows.items():
+        qos, retained = how.split(", ")
+        if name in {"robot", "permit", "ack", "reset"}:
+            assert INCOMING[name] == int(qos), name
+        assert (retained == "yes") == (name in {"halt", "state", "availability"}), name
+
+
+def test_the_numbers_of_the_embedded_brains_and_the_lease_are_the_codes() -> None:
+    reflex = ReflexSettings()
+    words = re.sub(r"\s+", " ", README)
+    assert f"margin = {reflex.red:.1f} s by default" in words
+    assert f"a review + one frame = {reflex.yellow:.1f} s" in words
+    assert f"stops when {LEASE * 1000:.0f} ms have passed since *it sent*" in words
+    assert f"repeated every {REPEAT_EVERY * 1000:.0f} ms until the robot confirms" in words
+    assert f"after {FAULT_CLEARS_AFTER:.0f} s of fresh GREEN" in words
 
 
 def test_the_exit_codes_are_those_of_the_commands() -> None:

@@ -8,8 +8,10 @@ the camera. Open flame and sudden motion end in YELLOW; only a contact makes RED
 What it cannot see:
 
 - what a scene means: a knife, a wet floor, a child about to pull a cord. On the three real
-  HomeSafe-Bench clips at hand it has 0 RED: nothing in them comes at the camera. Its only YELLOW
-  there is the flicker about a heater (clip 152, from 4.6 s), which is a cue by luck;
+  HomeSafe-Bench clips at hand it has 0 RED: nothing in them comes at the camera. With their clock
+  masked its only YELLOW is the flicker about a heater (152, from 4.6 s), which is a cue by luck;
+  unmasked, the clock's red digits read as a flame in the other two;
+- sudden motion, while the camera itself drives at something less than 10 s away;
 - blank walls and other surfaces without texture (a wholly blank view is `CannotSee`, a blank
   surface in a textured view is a miss: it needs a depth sensor or a bumper);
 - motion across the view or away from the camera, and so one thing about to hit another: one view

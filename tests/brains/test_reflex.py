@@ -243,11 +243,13 @@ def test_a_picture_that_freezes_during_an_approach_is_never_green_again_and_then
     shots = list(scenes.shots(scenes.BOX))
     frozen = next(s.rgb for s in shots if s.ref.media_time >= 2.2)
     answers = judge(Shot(s.ref, frozen if s.ref.media_time > 2.2 else s.rgb) for s in shots)
-    later = [a for t, a in answers if 2.2 < t < scenes.BOX.contact]
+    contact = scenes.BOX.contact
+    assert contact is not None
+    later = [a for t, a in answers if 2.2 < t < contact]
     assert not any(isinstance(a, FastVerdict) and a.light is Light.GREEN for a in later)
     red = first(answers, Light.RED)
     assert red is not None
-    assert red <= scenes.BOX.contact - 0.4
+    assert red <= contact - 0.4
 
 
 # 10: flame, glow and sudden motion
