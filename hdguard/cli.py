@@ -35,8 +35,8 @@ from hdguard.replay.dataset import Entry, load_dataset, load_truth
 from hdguard.replay.folder import FolderError, RunFolder
 from hdguard.replay.predictions import load_predictions, score_predictions
 from hdguard.replay.problems import DatasetError
-from hdguard.replay.report import make_console, print_predictions, print_run
-from hdguard.replay.results import VideoResult
+from hdguard.replay.report import make_console, print_comparison, print_predictions, print_run
+from hdguard.replay.results import VideoResult, read_results
 from hdguard.runtime.explain import timeline
 from hdguard.runtime.journal import read_journal
 from hdguard.workers.inline import Cost
@@ -230,6 +230,16 @@ def score(
         if json is not None:
             _write_json(json, result)
     raise typer.Exit(1 if result.problems else 0)
+
+
+@cli.command(epilog="Example:\n\n  hdguard compare runs/reflex runs/trace")
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or their results.json.")],
+) -> None:
+    """Set runs side by side; latency also over the videos on which every one of them warned."""
+    with errors():
+        results = {str(path): read_results(path) for path in runs}
+        print_comparison(make_console(), results)
 
 
 @dataset.command(epilog="Example:\n\n  hdguard dataset check HomeSafe-Bench/")

@@ -22,6 +22,7 @@ COMMANDS = [
     "robot",
     "schema",
     "score",
+    "compare",
     "dataset check",
     "explain",
     "check-config",

@@ -15,7 +15,7 @@ from rich.text import Text
 from hdguard.replay.baselines import Baseline
 from hdguard.replay.intervals import Rate
 from hdguard.replay.predictions import PredictionScore, Scored
-from hdguard.replay.results import Results
+from hdguard.replay.results import Results, common_latency
 from hdguard.replay.scoring import Phase, Summary
 from hdguard.replay.summary import Figures, Latency, RunSummary, Spread
 from hdguard.replay.video_result import TIMES, VideoResult, warning_time
@@ -64,6 +64,23 @@ def print_run(console: Console, results: Results) -> None:
     failed = [f"{video}: {why}" for video, why in summary.failed.items()]
     _print_list(console, "failed to run; counted as missed where annotated", failed)
     _print_list(console, "left out, not in n", results.left_out)
+
+
+def print_comparison(console: Console, runs: Mapping[str, Results]) -> None:
+    """Runs side by side, by the issued time; and their latency where each of them warned."""
+    rows = [(name, results.summary.issued) for name, results in runs.items()]
+    console.print(_scores_table("by the issued time", rows, []))
+    common = common_latency({name: results.videos for name, results in runs.items()})
+    table = _table()
+    table.add_column("warning latency", overflow="fold", min_width=8)
+    table.add_column("over", no_wrap=True)
+    for name in ("n", "mean", "p50", "p95", "p99"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, results in runs.items():
+        pace = str(results.run.get("pace", ""))
+        table.add_row(f"{name} ({pace})", "its warnings", *_spread_cells(results.summary.latency))
+        table.add_row("", "common ones", *_spread_cells(common[name]), end_section=True)
+    console.print(_titled("captured to decided, in seconds; common: where every run warned", table))
 
 
 def print_predictions(console: Console, score: PredictionScore) -> None:
