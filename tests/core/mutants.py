@@ -53,7 +53,11 @@ MUTANTS = (
         "cause = self._handle(event)\n    self._expire()\n    self._settle(cause)",
     ),
     Mutant(
-        "halts not first", Guard, "step", "not isinstance(action, Halt)", "isinstance(action, Halt)"
+        "halts not first",
+        Guard,
+        "step",
+        "not isinstance(a, Halt | actions.Release)",
+        "isinstance(a, Halt | actions.Release)",
     ),
     Mutant("late GREEN counts", Guard, "_on_verdict", "not event.late\n", "True\n"),
     Mutant(
