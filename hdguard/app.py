@@ -17,7 +17,7 @@ from hdguard.actuators.broker import EmbeddedBroker
 from hdguard.actuators.mqtt import MqttActuator, MqttSettings
 from hdguard.actuators.recording import RecordingActuator
 from hdguard.brains.base import BrainError
-from hdguard.brains.trace import TraceRecorder
+from hdguard.brains.trace import TraceRecorder, write_trace
 from hdguard.config import (
     Config,
     ConfigError,
@@ -379,11 +379,7 @@ def check_brains(plan: ReplayPlan) -> None:
 
 
 def check_workers(plan: ReplayPlan, workers: int) -> None:
-    """Only one video at a time can have the device in realtime.
-
-    Raises:
-        ConfigError: several workers are asked for in realtime.
-    """
+    """In realtime one video at a time has the device: several workers are a `ConfigError`."""
     if plan.pace == "realtime" and workers > 1:
         msg = "--workers above 1 needs --pace virtual: in realtime they would share one device"
         raise ConfigError(msg)
@@ -395,3 +391,8 @@ def merge_traces(folder: RunFolder, entries: Sequence[Entry]) -> dict[str, Any]:
     for data in folder.traces(entries):
         recorder.merge(data)
     return recorder.data()
+
+
+def save_trace(folder: RunFolder, entries: Sequence[Entry]) -> None:
+    """Write the trace of all finished videos, to be replayed with the brain `trace`."""
+    write_trace(folder.path / "trace.json", merge_traces(folder, entries))

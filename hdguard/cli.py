@@ -138,7 +138,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
             code = _replay(plan, entries, folder, workers)
         finally:  # also where a defect of ours ends the run: what is finished is not lost
             results = folder.finish(entries, header, left_out)
-        _write_json(folder.path / "trace.json", app.merge_traces(folder, entries))
+        app.save_trace(folder, entries)
     print_run(make_console(), results)
     typer.echo(f"\nresults: {folder.path}")
     if code == INTERRUPTED:

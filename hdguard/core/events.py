@@ -208,5 +208,3 @@ Event = (
 
 BrainEvent = FastVerdict | CannotSee | BrainFailed
 ReviewEvent = SlowVerdict | ReviewFailed
-SourceEvent = FrameSeen | SourceUp | SourceLost | SourceEnded
-RobotEvent = RobotSeen | HaltDelivered | HaltAcknowledged | HaltConfirmed | HaltFailed
