@@ -14,7 +14,7 @@ from hdguard.core.actions import Escalate, Halt, Notify, Permit, Release
 from hdguard.core.events import BrainDown, BrainUp, CannotSee, Event, FastVerdict, SlowVerdict
 from hdguard.core.types import FrameRef, Hazard, ImageSpec, Light
 from hdguard.ingest.base import Frame, Rgb, SourceError, SourceReport
-from hdguard.workers.base import Listener
+from hdguard.workers.base import Listener, Notice
 
 GREEN, YELLOW, RED = Light.GREEN, Light.YELLOW, Light.RED
 SPEC = ImageSpec(4, 3)
@@ -116,6 +116,8 @@ class _ScriptedSeat(Generic[AnswerT]):
     ) -> None:
         self.name = name
         self.spec = SPEC
+        self.fingerprint = ""
+        self.warm_p99: float | None = None
         self.listener: Listener | None = None
         self.killed: list[tuple[float, str]] = []
         self.busy = 0
@@ -140,7 +142,7 @@ class _ScriptedSeat(Generic[AnswerT]):
             loop = asyncio.get_running_loop()
             loop.call_later(self.loads_for, self.tell, BrainUp(self.name))
 
-    def tell(self, event: BrainDown | BrainUp) -> None:
+    def tell(self, event: Notice) -> None:
         if self.listener is not None:
             self.listener(event)
 
@@ -225,7 +227,9 @@ class ScriptedSlowSeat(_ScriptedSeat[bool | Exception]):
         latency: float = 0.3,
     ) -> None:
         super().__init__(name, script or {0.0: False}, latency)
+        self.interruptible = False
         self.asked: list[Asked] = []
+        self.cancelled: list[int] = []
 
     async def review(
         self, review_id: int, trigger: FrameRef, shots: tuple[Shot, ...]
@@ -236,6 +240,9 @@ class ScriptedSlowSeat(_ScriptedSeat[bool | Exception]):
         answer = await self._follow(trigger.media_time)
         hazard = Hazard("C3", "L2", "a pan on fire")
         return SlowVerdict(review_id, danger=bool(answer), hazard=hazard)
+
+    def cancel(self, review_id: int) -> None:
+        self.cancelled.append(review_id)
 
 
 class DroppingActuator(RecordingActuator):

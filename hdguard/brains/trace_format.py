@@ -4,20 +4,28 @@ One trace file holds any number of brains and videos, so a run can be repeated w
 
     {"format": "hdguard-trace/1",
      "fast": {"<brain>": {"latency": 0.05, "videos": {"<video>": [
-         {"t": 0.0, "light": "green"},
+         {"t": 0.0, "light": "green", "scores": [-0.1, -2.6, -4.2]},
          {"t": 3.6, "light": "red", "latency": 0.4,
           "hazard": {"category": "C4", "severity": "L1", "text": "a cup at the table's edge"}},
          {"t": 5.0, "blind": "dark"},
          {"t": 6.0, "error": "unparsed"}]}}},
      "slow": {"<brain>": {"latency": 3.1, "videos": {"<video>": [
          {"t": 0.0, "verdict": "danger", "latency": 2.0},
-         {"t": 4.0, "error": "timeout"}]}}}}
+         {"t": 4.0, "error": "timeout"},
+         {"t": 7.5, "error": "cancelled", "latency": 0.4}]}}}}
 
 `t` is media time in seconds, ascending. An entry holds for frames (slow: triggers) at or after its
 `t`, a microsecond less, until the next entry. `latency` is in seconds: the entry's, else the
-brain's, else 0. The brain "*" stands for every brain that is not named, the video "*" for every
-video that its brain does not name. A video's name is the frame's `source_id`, with or without the
-ending of a video file. Where nothing is written nothing is known: a `BrainError`, never GREEN.
+brain's, else 0. `scores` are a FastBrain's raw log p of green, yellow and red (`types.Scores`),
+also beside the `error` of an answer that meant no light; a brain's `fingerprint` beside its
+`latency` says of which model they are, a SlowBrain's `interruptible` whether a review that nobody
+waits for is broken off. The brain "*" stands for every brain that is not named, the video "*" for
+every video that its brain does not name. A video's name is the frame's `source_id`, with or without
+the ending of a video file. Where nothing is written nothing is known: a `BrainError`, never GREEN.
+
+The error "cancelled" is no answer: the review was broken off `latency` seconds after it was asked,
+when nobody waited for it any more, and what it would have said is not known. The entry stands there
+so that no older one answers in its place.
 """
 
 import json
@@ -30,8 +38,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from hdguard.brains.base import BrainError
-from hdguard.core.types import NO_HAZARD, Hazard, Light
+from hdguard.brains.base import CANCELLED, BrainError
+from hdguard.core.types import NO_HAZARD, Hazard, Light, Scores
 
 FORMAT = "hdguard-trace/1"
 REST = "*"
@@ -62,12 +70,21 @@ class Row(
         row = self.hazard
         return Hazard(row.category, row.severity, row.text) if row else NO_HAZARD
 
+    def scored(self) -> Scores | None:
+        """The scores as the core knows them; only a FastBrain's entries can have some."""
+        return None
+
 
 class FastRow(Row, frozen=True, kw_only=True):
     """A verdict, a frame that cannot be judged, or a failure."""
 
     light: str | None = None
     blind: str | None = None
+    scores: tuple[float, float, float] | None = None
+
+    def scored(self) -> Scores | None:
+        """The scores as the core knows them, or None."""
+        return None if self.scores is None else Scores(*self.scores)
 
 
 class SlowRow(Row, frozen=True, kw_only=True):
@@ -75,10 +92,17 @@ class SlowRow(Row, frozen=True, kw_only=True):
 
     verdict: Literal["danger", "safe"] | None = None
 
+    @property
+    def broken_off(self) -> bool:
+        """It was cancelled before it was answered: the answer is not known."""
+        return self.error == CANCELLED
+
 
 class _BrainPart(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     videos: dict[str, list[Any]]
     latency: float = 0.0
+    fingerprint: str = ""
+    interruptible: bool = False
 
 
 class _FilePart(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -93,10 +117,16 @@ PartT = TypeVar("PartT")
 
 @dataclass(frozen=True, slots=True)
 class BrainTrace(Generic[RowT]):
-    """One brain's part of a file: rows in order of time, per video."""
+    """One brain's part of a file: rows in order of time, per video.
+
+    `fingerprint` says of which model the scores are; empty if that is not known. `interruptible`: a
+    review that is cancelled is broken off.
+    """
 
     latency: float
     videos: Mapping[str, Sequence[RowT]]
+    fingerprint: str = ""
+    interruptible: bool = False
     by_stem: dict[str, list[str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -112,6 +142,10 @@ class BrainTrace(Generic[RowT]):
         rows = self.videos.get(self._video(source_id), ())
         found = bisect_right(rows, media_time + _EARLY, key=lambda row: row.t)
         return rows[found - 1] if found else None
+
+    def latency_of(self, row: RowT | None) -> float:
+        """Seconds: the row's, else the brain's."""
+        return self.latency if row is None or row.latency is None else row.latency
 
     def _video(self, source_id: str) -> str:
         stem = _stem(source_id)
@@ -172,7 +206,7 @@ def _brain(raw: object, kind: type[RowT], where: str) -> BrainTrace[RowT]:
                 raise BrainError(f"{place}: {defect}")
             rows.append(row)
         videos[video] = rows
-    return BrainTrace(part.latency, videos)
+    return BrainTrace(part.latency, videos, part.fingerprint, part.interruptible)
 
 
 def _defect(row: Row, before: float) -> str | None:
@@ -188,9 +222,16 @@ def _defect(row: Row, before: float) -> str | None:
         return f"latency must be 0 or more seconds, not {row.latency}"
     if row.hazard is not None and given[0] in {"blind", "error"}:
         return f"hazard does not go with {given[0]}"
-    light = row.light if isinstance(row, FastRow) else None
-    if light is not None and light.upper() not in Light.__members__:
-        return f"light must be green, yellow or red, not {light!r}"
+    return _fast_defect(row) if isinstance(row, FastRow) else None
+
+
+def _fast_defect(row: FastRow) -> str | None:
+    if row.light is not None and row.light.upper() not in Light.__members__:
+        return f"light must be green, yellow or red, not {row.light!r}"
+    if row.scores is not None and row.blind is not None:
+        return "scores do not go with blind"
+    if row.scores is not None and not all(map(math.isfinite, row.scores)):
+        return f"scores must be finite, not {row.scores}"
     return None
 
 

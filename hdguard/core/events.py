@@ -5,15 +5,19 @@ A new event is a type error in `Guard.step` until it is handled there.
 
 from dataclasses import dataclass
 
-from hdguard.core.types import NO_HAZARD, FrameRef, Hazard, Light
+from hdguard.core.types import NO_HAZARD, FrameRef, Hazard, Light, Scores
 
 
 @dataclass(frozen=True, slots=True)
 class FrameSeen:
-    """A clean frame was decoded; `kept` frames may be shown to the SlowBrain."""
+    """A clean frame was decoded; `kept` frames may be shown to the SlowBrain.
+
+    A `scene_change` says that this kept frame shows another scene than the kept one before it.
+    """
 
     ref: FrameRef
     kept: bool = False
+    scene_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class FastVerdict:
     light: Light
     hazard: Hazard = NO_HAZARD
     late: bool = False
+    scores: Scores | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,29 @@ class CannotSee:
 
 @dataclass(frozen=True, slots=True)
 class BrainFailed:
-    """A FastBrain gave no usable answer: late, unparsed, crashed. `ref` is the frame, if any."""
+    """A FastBrain gave no usable answer: late, unparsed, crashed. `ref` is the frame, if any.
+
+    `scores` are there where the model answered but its answer meant no light.
+    """
 
     source_id: str
     brain: str
     reason: str
     ref: FrameRef | None = None
+    scores: Scores | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remarked:
+    """What a FastBrain added about a frame after its verdict had left. It changes no light.
+
+    `sights` are the persons and objects that the brain names in the frame.
+    """
+
+    ref: FrameRef
+    brain: str
+    hazard: Hazard = NO_HAZARD
+    sights: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +207,7 @@ Event = (
     | FastVerdict
     | CannotSee
     | BrainFailed
+    | Remarked
     | SlowVerdict
     | ReviewFailed
     | SourceUp

@@ -150,7 +150,7 @@ class Guard:
         match event:
             case events.FastVerdict() | events.CannotSee() | events.BrainFailed():
                 return self._on_brain(event)
-            case events.FrameSeen():
+            case events.FrameSeen() | events.Remarked():
                 if (watched := self.roster.sources.get(event.ref.source_id)) is not None:
                     watched.seen(event)
             case events.SourceUp() | events.SourceLost() | events.SourceEnded():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from hdguard.core.events import FrameSeen, SourceEnded, SourceLost, SourceUp
+from hdguard.core.events import FrameSeen, Remarked, SourceEnded, SourceLost, SourceUp
 from hdguard.core.freshness import FrameAge, VerdictAge
 from hdguard.core.policy import HIGH_FPS, LOW_FPS, BrainPlan, Policy, SourcePlan
 from hdguard.core.reviews import OpenReview, ReviewDesk
@@ -40,11 +40,17 @@ class Watched:
         severe = self.light is not None and self.light > Light.GREEN
         return HIGH_FPS if severe or self.desk.caution else LOW_FPS
 
-    def seen(self, event: FrameSeen) -> None:
-        """A clean frame was decoded."""
-        self.frame.seen(event.ref.captured_at)
-        if event.kept:
-            self.desk.window.keep(event.ref)
+    def seen(self, event: FrameSeen | Remarked) -> None:
+        """A clean frame was decoded, or something is named in one that was judged."""
+        match event:
+            case FrameSeen():
+                self.frame.seen(event.ref.captured_at)
+                if event.kept:
+                    self.desk.window.keep(event.ref, scene_change=event.scene_change)
+            case Remarked():
+                self.desk.window.named(event.ref, event.sights)
+            case _:
+                assert_never(event)
 
     def changed(self, event: SourceUp | SourceLost | SourceEnded) -> None:
         """The source came, broke or ended."""

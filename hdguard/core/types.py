@@ -1,5 +1,6 @@
 """Every value that the parts exchange, in one small file, so that a word has one meaning."""
 
+import math
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
@@ -85,6 +86,38 @@ class Hazard:
 
 
 NO_HAZARD = Hazard()
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How probable each light is by a model's own word, before any calibration.
+
+    Natural logarithms of p(light): the probability, among all that the model could have said
+    next, of the forms that mean this light, summed. Not renormalised over the three lights, so
+    that what is missing from their sum is what the model would rather have said.
+
+    Attributes:
+        green: log p, at most 0 but for rounding.
+        yellow: likewise.
+        red: likewise.
+
+    Raises:
+        ValueError: one is not finite; a NaN would compare as neither low nor high.
+    """
+
+    green: float
+    yellow: float
+    red: float
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.green, self.yellow, self.red))):
+            msg = f"scores must be finite, not {self.green}, {self.yellow}, {self.red}"
+            raise ValueError(msg)
+
+    @property
+    def mass(self) -> float:
+        """The probability that the model says any light at all: the sum of the three."""
+        return math.exp(self.green) + math.exp(self.yellow) + math.exp(self.red)
 
 
 @dataclass(frozen=True, slots=True)

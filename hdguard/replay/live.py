@@ -7,6 +7,7 @@ from hdguard.core import actions, events
 from hdguard.core.actions import Action, Halt
 from hdguard.core.events import Event
 from hdguard.core.types import FrameRef, HaltClass, Light, Speed
+from hdguard.runtime.explain import NO_REASON, owes_a_reason
 from hdguard.runtime.observer import Judged, Reviewed
 
 COLOURS = {Light.GREEN: "green", Light.YELLOW: "yellow", Light.RED: "bold red"}
@@ -26,6 +27,7 @@ class LiveTimeline:
         self._acknowledged = False
         self._reviews = 0
         self._said = ""
+        self._added: set[tuple[str, str]] = set()
         console.print(Text(f"\n{title}", style="bold"), soft_wrap=True)
 
     def judged(self, stamps: Judged | Reviewed) -> None:
@@ -52,6 +54,8 @@ class LiveTimeline:
                 return [f"{event.brain} cannot see: {event.reason}"]
             case events.BrainFailed():
                 return [f"{event.brain} failed: {event.reason}"]
+            case events.Remarked():
+                return self._remark(event)
             case events.SlowVerdict():
                 return self._review(event)
             case events.ReviewFailed():
@@ -71,10 +75,21 @@ class LiveTimeline:
         if event.light is self._light:
             return []
         self._light, self._said = event.light, ""
+        self._added.clear()
         reviewed = f", {self._reviews} reviews later" if self._reviews > 1 else ""
         self._reviews = 0
-        text = f": {event.hazard.text}" if event.hazard.text else ""
+        text = _why(event)
         return [f"{event.brain} says {event.light.name} after {self._ms()}{text}{reviewed}"]
+
+    def _remark(self, event: events.Remarked) -> list[str]:
+        """What it adds to what this brain has said at this light."""
+        hazard = event.hazard
+        owed = f"({NO_REASON})" if owes_a_reason(event) else ""
+        danger = " ".join(filter(None, (hazard.category, hazard.severity, hazard.text, owed)))
+        said = [word for word in (danger, *event.sights) if word]
+        news = [word for word in said if (event.brain, word) not in self._added]
+        self._added.update((event.brain, word) for word in news)
+        return [f"{event.brain} adds: {', '.join(news)}"] if news else []
 
     def _review(self, event: events.SlowVerdict) -> list[str]:
         """A review's answer, unless the one before said the same."""
@@ -82,8 +97,7 @@ class LiveTimeline:
         if said == self._said:
             return []
         self._said = said
-        text = f": {event.hazard.text}" if event.hazard.text else ""
-        return [f"review {event.review_id} says {said} after {self._ms()}{text}"]
+        return [f"review {event.review_id} says {said} after {self._ms()}{_why(event)}"]
 
     def _receipt(
         self,
@@ -158,3 +172,10 @@ class LiveTimeline:
         line.append(f"{speed:<9}")
         line.append(words, style="bold red" if words.startswith("HALT") else "")
         self._console.print(line, soft_wrap=True)
+
+
+def _why(event: events.FastVerdict | events.SlowVerdict) -> str:
+    """The reason that a brain gives, or that it owes one."""
+    if event.hazard.text:
+        return f": {event.hazard.text}"
+    return f": {NO_REASON}" if owes_a_reason(event) else ""

@@ -110,7 +110,23 @@ async def run_video(
     finally:
         if journal is not None:
             journal.flush()
-    return _outcome(pipeline, collector, source, settings.stop_time), recorder.data()
+    outcome = _outcome(pipeline, collector, source, settings.stop_time)
+    return outcome, _with_origins(recorder.data(), crew)
+
+
+def _with_origins(trace: dict[str, Any], crew: Crew) -> dict[str, Any]:
+    """A trace that says what a repetition must know of the brains.
+
+    Which model gave the scores, for a calibration holds for that one only; and whether the
+    SlowBrain could be interrupted.
+    """
+    for name, brain in trace.get("fast", {}).items():
+        if fingerprint := crew.fast[name].fingerprint:
+            brain["fingerprint"] = fingerprint
+    slow = crew.slow
+    if slow is not None and slow.interruptible and slow.name in trace.get("slow", {}):
+        trace["slow"][slow.name]["interruptible"] = True
+    return trace
 
 
 async def _run_through(

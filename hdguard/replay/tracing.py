@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+from hdguard.brains.base import CANCELLED
 from hdguard.core import events
 from hdguard.core.actions import Action
 from hdguard.core.events import Event
@@ -17,7 +18,7 @@ class Recorder(Protocol):
         self,
         brain: str,
         ref: FrameRef,
-        answer: events.FastVerdict | events.CannotSee | str,
+        answer: events.FastVerdict | events.CannotSee | events.BrainFailed | str,
         latency: float,
     ) -> None:
         """Note a FastBrain's answer, or why there was none."""
@@ -39,6 +40,8 @@ class TraceKeeper:
 
     A late call is a failure before it has a latency. That comes with its stamps, even if nobody
     wants the answer any more; without them it was killed, and must be killed in a repetition too.
+    A review counts as broken off until its answer follows: of one that nobody heard, nothing but
+    how long it was thought about is known.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -51,6 +54,7 @@ class TraceKeeper:
         """The event with the answer follows at once, unless it is late and not RED."""
         if isinstance(stamps, Reviewed):
             self._reviewed = stamps
+            self._note_review(CANCELLED)
             return
         self._judged = stamps
         if self._late.pop(stamps.brain, None) == stamps.ref:
@@ -62,7 +66,7 @@ class TraceKeeper:
             case events.FastVerdict() | events.CannotSee():
                 self._note(event.brain, event.ref, event, now)
             case events.BrainFailed() if event.ref is not None:
-                self._note(event.brain, event.ref, event.reason, now)
+                self._note(event.brain, event.ref, event, now)
             case events.SlowVerdict() if self._answers(event.review_id):
                 self._note_review(event)
             case events.ReviewFailed() if self._answers(event.review_id):
@@ -74,7 +78,7 @@ class TraceKeeper:
         self,
         brain: str,
         ref: FrameRef,
-        answer: events.FastVerdict | events.CannotSee | str,
+        answer: events.FastVerdict | events.CannotSee | events.BrainFailed,
         now: float,
     ) -> None:
         stamps = self._judged
@@ -90,6 +94,6 @@ class TraceKeeper:
 
     def _note_review(self, answer: events.SlowVerdict | str) -> None:
         stamps = self._reviewed
-        assert stamps is not None  # `_answers` has looked
+        assert stamps is not None  # the callers have looked
         latency = stamps.assessed - stamps.given
         self.recorder.slow(stamps.brain, stamps.trigger, answer, latency)

@@ -1,16 +1,19 @@
 """Tells a journal as a story: steps the guard again and prints what mattered, with times."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
 from hdguard.core import actions, events
 from hdguard.core.actions import Action, Permit
-from hdguard.core.types import NO_HAZARD, FrameRef, Hazard, Speed
+from hdguard.core.types import NO_HAZARD, FrameRef, Hazard, Light, Scores, Speed
 from hdguard.runtime.journal import Step, Written, fields, step_again
 
 QUIET = (events.FrameSeen, events.RobotSeen, events.DeadlineReached, events.HaltDelivered)
 """Events that are shown only where something followed from them."""
+
+NO_REASON = "no reason given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,23 @@ def _arrow(shown: list[Action]) -> str:
 
 def _words(value: object) -> str:
     known = fields(value).items()
-    said = ", ".join(f"{name} {_value(v)}" for name, v in known if v != NO_HAZARD)
-    return f"{type(value).__name__}{': ' if said else ''}{said}"
+    said = [f"{name} {_value(v)}" for name, v in known if v != NO_HAZARD]
+    if owes_a_reason(value):
+        said.append(NO_REASON)
+    return f"{type(value).__name__}{': ' if said else ''}{', '.join(said)}"
+
+
+def owes_a_reason(value: object) -> bool:
+    """True for a warning, or a remark about a danger, without a word why."""
+    match value:
+        case events.FastVerdict(light=Light.RED, hazard=Hazard(text="")):
+            return True
+        case events.SlowVerdict(danger=True, hazard=Hazard(text="")):
+            return True
+        case events.Remarked(hazard=Hazard(category, severity, "")):
+            return bool(category or severity)
+        case _:
+            return False
 
 
 def _value(value: object) -> str:
@@ -66,6 +84,11 @@ def _value(value: object) -> str:
             return f"{value.source_id} at {value.media_time:.3f} s"
         case tuple() if value and all(isinstance(v, FrameRef) for v in value):
             return " ".join(f"{v.media_time:.3f}" for v in value) + " s"
+        case Scores():
+            lights = {"green": value.green, "yellow": value.yellow, "red": value.red}
+            return " ".join(f"{light} {math.exp(s):.3f}" for light, s in lights.items())
+        case tuple():
+            return " ".join(map(str, value))
         case float():
             return f"{value:.3f}"
         case Hazard():

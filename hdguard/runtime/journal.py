@@ -175,4 +175,5 @@ def fields(value: object) -> dict[str, Any]:
     """The fields of an event or action that say something, for people."""
     assert dataclasses.is_dataclass(value)
     found = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    return {k: v for k, v in found.items() if v is not None and v is not False and v != ""}
+    said = {k: v for k, v in found.items() if v is not None and v is not False}
+    return {k: v for k, v in said.items() if v not in ("", ())}

@@ -24,7 +24,8 @@ from hdguard.ingest.base import Frame, FrameSource, SourceError
 from hdguard.runtime.mailbox import Mailbox, Outbox, Sampled
 from hdguard.runtime.observer import Judged, Observer
 from hdguard.runtime.reviewer import Reviewer
-from hdguard.workers.base import FastSeat, SlowSeat
+from hdguard.runtime.scenes import SceneWatch
+from hdguard.workers.base import FastSeat, Notice, SlowSeat
 
 T = TypeVar("T")
 
@@ -143,6 +144,7 @@ class Pipeline:
         """Offer every frame of the source to every brain's sampler."""
         plan = PLANS[self.guard.policy.window]
         album = FrameSampler(plan.fps) if plan.fps else None
+        scenes = SceneWatch() if plan.scenes and self.parts.slow is not None else None
         up = False
         try:
             async with aclosing(source.frames()) as frames:  # type: ignore[type-var]
@@ -152,19 +154,20 @@ class Pipeline:
                     if not up:
                         up = True
                         self.dispatch(events.SourceUp(source.source_id, source.interval))
-                    self._offer(frame, album)
+                    self._offer(frame, album, scenes)
         except SourceError as error:
             self.source_errors[source.source_id] = error
             self.dispatch(events.SourceLost(source.source_id, str(error)))
         self.dispatch(events.SourceEnded(source.source_id))
 
-    def _offer(self, frame: Frame, album: FrameSampler | None) -> None:
+    def _offer(self, frame: Frame, album: FrameSampler | None, scenes: SceneWatch | None) -> None:
         ref = frame.ref
         takers = [name for name in self.mailboxes if self._samplers[ref.source_id, name].offer(ref)]
         kept = album.offer(ref) if album is not None else bool(takers)
         if kept:
             self._reviewer.keep(frame)
-        self.dispatch(events.FrameSeen(ref, kept))
+        changed = kept and scenes is not None and scenes.changed(frame.image)
+        self.dispatch(events.FrameSeen(ref, kept, changed))
         for name in takers:
             self.mailboxes[name].put(Sampled(frame, self._loop.time()))
 
@@ -204,10 +207,12 @@ class Pipeline:
             self.dispatch(replace(answer, late=True))
 
     async def _ask(self, seat: FastSeat, frame: Frame) -> events.BrainEvent:
+        ref = frame.ref
         try:
-            return await seat.assess(Shot(frame.ref, frame.image.rgb(seat.spec)))
+            return await seat.assess(Shot(ref, frame.image.rgb(seat.spec)))
         except (BrainError, SourceError) as error:
-            return events.BrainFailed(frame.ref.source_id, seat.name, str(error), frame.ref)
+            scores = error.scores if isinstance(error, BrainError) else None
+            return events.BrainFailed(ref.source_id, seat.name, str(error), ref, scores)
 
     def _judged(self, seat: FastSeat, sampled: Sampled, given: float) -> None:
         stamps = Judged(seat.name, sampled.frame.ref, sampled.at, given, self._loop.time())
@@ -249,8 +254,9 @@ class Pipeline:
     async def rest(self) -> None:
         """Show the brains nothing more; returns when each has answered or is loaded again.
 
-        A brain cannot be interrupted in mid-thought. If it is used again, what it still has in
-        hand would hold up the next run. One that hangs where the policy has no deadline is left.
+        If a brain is used again, what it still has in hand would hold up the next run. A review is
+        broken off where the SlowBrain bears it. All else must be answered or killed; a FastBrain
+        that hangs where the policy has no deadline is left.
         """
         self._resting = True
         try:
@@ -263,12 +269,18 @@ class Pipeline:
             self._loaded.clear()
             await self._loaded.wait()
 
-    def _on_worker(self, event: events.BrainDown | events.BrainUp) -> None:
-        if isinstance(event, events.BrainDown) and not event.latched:
-            self._loading.add(event.brain)
-        else:
-            self._loading.discard(event.brain)
-            self._loaded.set()
+    def _on_worker(self, event: Notice) -> None:
+        match event:
+            case events.Remarked():
+                if event.ref.source_id not in self.guard.roster.sources:
+                    return  # the brain has watched something else before
+            case events.BrainDown(latched=False):
+                self._loading.add(event.brain)
+            case events.BrainDown() | events.BrainUp():
+                self._loading.discard(event.brain)
+                self._loaded.set()
+            case _:
+                assert_never(event)
         self.dispatch(event)
 
     def _on_deadline(self) -> None:

@@ -1,14 +1,15 @@
 """Keeps the pictures that a review may show, and asks the SlowBrain one question at a time.
 
-A cancelled review's answer is dropped, but the brain is busy until it has answered: it cannot be
-interrupted in mid-thought, only killed. Both paces keep to that, so that they agree.
+A brain that can be interrupted breaks a cancelled review off, and the next question is asked at
+once. Any other is busy until it has answered, and its answer is dropped: it can only be killed.
+Both paces keep to that, so that they agree.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from hdguard.brains.base import BrainError, Shot
+from hdguard.brains.base import CANCELLED, BrainError, Shot
 from hdguard.core import actions, events
 from hdguard.core.guard import Guard
 from hdguard.core.policy import kill_after
@@ -37,6 +38,8 @@ class Reviewer:
         self._pictures: dict[FrameRef, Frame] = {}
         self._in_hand: dict[str, Frame] = {}
         self._questions: deque[Question] = deque()
+        self._asking: int | None = None
+        self._resting = False
         self._asked = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -72,6 +75,10 @@ class Reviewer:
             self._questions = deque(
                 q for q in self._questions if q[0].review_id != action.review_id
             )
+            if action.review_id == self._asking:
+                self._break_off()
+            return
+        if self._resting:
             return
         known = {**self._pictures, **{f.ref: f for f in self._in_hand.values()}}
         frames = tuple(known[ref] for ref in action.refs if ref in known)
@@ -90,17 +97,29 @@ class Reviewer:
             self._idle.set()
 
     async def rest(self) -> None:
-        """Drop what is not asked yet; returns when the question in hand is answered or killed."""
-        while self._questions or not self._idle.is_set():
-            self._questions.clear()
-            await self._idle.wait()
+        """Ask nothing more; returns when the question in hand is broken off, answered or killed.
+
+        Nobody waits for its answer then, so that the guard does not hear that there is none: it
+        would take it for a danger.
+        """
+        self._resting = True
+        self._questions.clear()
+        self._break_off()
+        await self._idle.wait()
+
+    def _break_off(self) -> None:
+        review_id, self._asking = self._asking, None
+        if self._seat is not None and review_id is not None:
+            self._seat.cancel(review_id)
 
     async def _ask(self, seat: SlowSeat, group: asyncio.TaskGroup, question: Question) -> None:
         request, frames = question
         loop = asyncio.get_running_loop()
         given = loop.time()
         limit = kill_after(self._guard.policy.review_deadline)
-        call = group.create_task(_answer(seat, request, frames), name=f"review {request.review_id}")
+        self._asking = request.review_id
+        answering = self._answer(seat, request, frames)
+        call = group.create_task(answering, name=f"review {request.review_id}")
         await asyncio.wait({call}, timeout=limit)
         if call.done():
             answer = call.result()
@@ -111,17 +130,20 @@ class Reviewer:
         stamps = Reviewed(seat.name, request.review_id, request.trigger, given, loop.time())
         for observer in self._observers:
             observer.judged(stamps)
-        self._dispatch(answer)
+        self._asking = None
+        if not (self._resting and isinstance(answer, events.ReviewFailed)):
+            self._dispatch(answer)
 
-
-async def _answer(
-    seat: SlowSeat, request: actions.RequestReview, frames: tuple[Frame, ...]
-) -> events.ReviewEvent:
-    try:
-        shots = []
-        for frame in frames:
-            shots.append(Shot(frame.ref, frame.image.rgb(seat.spec)))
-            await asyncio.sleep(0)  # a picture takes about 1 ms: let frames and verdicts pass
-        return await seat.review(request.review_id, request.trigger, tuple(shots))
-    except (BrainError, SourceError) as error:
-        return events.ReviewFailed(request.review_id, str(error))
+    async def _answer(
+        self, seat: SlowSeat, request: actions.RequestReview, frames: tuple[Frame, ...]
+    ) -> events.ReviewEvent:
+        try:
+            shots = []
+            for frame in frames:
+                shots.append(Shot(frame.ref, frame.image.rgb(seat.spec)))
+                await asyncio.sleep(0)  # a picture takes about 1 ms: let frames and verdicts pass
+            if self._asking != request.review_id:
+                return events.ReviewFailed(request.review_id, CANCELLED)
+            return await seat.review(request.review_id, request.trigger, tuple(shots))
+        except (BrainError, SourceError) as error:
+            return events.ReviewFailed(request.review_id, str(error))

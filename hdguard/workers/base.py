@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from hdguard.brains.base import Shot
-from hdguard.core.events import BrainDown, BrainUp, CannotSee, FastVerdict, SlowVerdict
+from hdguard.core.events import BrainDown, BrainUp, CannotSee, FastVerdict, Remarked, SlowVerdict
 from hdguard.core.types import FrameRef, ImageSpec
 
-Listener = Callable[[BrainDown | BrainUp], None]
+Notice = BrainDown | BrainUp | Remarked
+Listener = Callable[[Notice], None]
 
 
 class Seat(Protocol):
@@ -23,6 +24,16 @@ class Seat(Protocol):
         """The picture that the brain wants."""
         ...
 
+    @property
+    def fingerprint(self) -> str:
+        """What the brain's scores depend on, in words; known after `start`, empty if not told."""
+        ...
+
+    @property
+    def warm_p99(self) -> float | None:
+        """Seconds, the warm-up's 99th percentile; 0: it was not to measure, None: it never does."""
+        ...
+
     async def start(self) -> None:
         """Load the brain; returns when it is ready.
 
@@ -32,7 +43,11 @@ class Seat(Protocol):
         ...
 
     def listen(self, listener: Listener | None) -> None:
-        """Send BrainDown and BrainUp there from now on; None: nowhere."""
+        """Send BrainDown, BrainUp and Remarked there from now on; None: nowhere.
+
+        Only a brain in a process of its own makes remarks: an afterthought must be droppable
+        between two steps, and at the virtual pace it would have no time of its own.
+        """
         ...
 
     async def kill(self, reason: str) -> None:
@@ -62,6 +77,11 @@ class FastSeat(Seat, Protocol):
 class SlowSeat(Seat, Protocol):
     """A SlowBrain that can be awaited."""
 
+    @property
+    def interruptible(self) -> bool:
+        """Whether a review that is cancelled is broken off; known after `start`."""
+        ...
+
     async def review(
         self, review_id: int, trigger: FrameRef, shots: tuple[Shot, ...]
     ) -> SlowVerdict:
@@ -69,5 +89,13 @@ class SlowSeat(Seat, Protocol):
 
         Raises:
             BrainError: no usable answer, or the brain died.
+        """
+        ...
+
+    def cancel(self, review_id: int) -> None:
+        """Break off this review, if it is not asked yet or the brain bears to be interrupted.
+
+        Its caller then gets a BrainError that says "cancelled", and the brain lives on. Otherwise
+        nothing happens: the brain is busy until it has answered.
         """
         ...

@@ -1,6 +1,7 @@
 """The pipe between a supervisor and its worker: messages over a socket pair, one end awaited."""
 
 import asyncio
+import select
 import socket
 
 from hdguard.workers import wire
@@ -59,6 +60,8 @@ class WorkerChannel:
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
 
     def send(self, message: wire.Reply) -> None:
         """Send a message.
@@ -80,6 +83,10 @@ class WorkerChannel:
             return None
         body = self._exactly(wire.check_length(int.from_bytes(prefix, "big")))
         return None if body is None else wire.decode_request(body)
+
+    def waits(self) -> bool:
+        """True if a message is there, or the supervisor is gone: `receive` would not block."""
+        return bool(self._poll.poll(0))
 
     def _exactly(self, size: int) -> bytes | None:
         data = bytearray()

@@ -3,6 +3,8 @@
 Loads one brain and answers one call at a time. A `BrainError` is an answer; any other exception
 is a defect of the brain, which ends the process with its traceback on standard error: the
 supervisor starts a fresh one. It ends with its parent however that one ends.
+
+It imports nothing but what a brain needs: it may run in an environment made for one model.
 """
 
 import ctypes
@@ -13,20 +15,33 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 import msgspec
 
-from hdguard.brains.base import BrainError, FastBrain, Shot, SlowBrain
-from hdguard.core.events import FastVerdict
+from hdguard.brains.base import (
+    CANCELLED,
+    BrainError,
+    FastBrain,
+    Remark,
+    RemarkingBrain,
+    Shot,
+    SlowBrain,
+)
+from hdguard.core.events import FastVerdict, Remarked
+from hdguard.core.types import FrameRef, Hazard
 from hdguard.workers import wire
 from hdguard.workers.channel import WorkerChannel
+from hdguard.workers.interrupt import Cancelled, Interruption
 from hdguard.workers.ring import Ring
 
 log = logging.getLogger(__name__)
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _VERBS: Mapping[wire.Role, str] = {"fast": "assess", "slow": "review"}
+MOST_TEXT, MOST_SIGHTS, MOST_NAME = 300, 16, 40
+"""Characters of a remark's text, its sights, and characters of a sight's name; more is cut off.
+People read them on a screen, and a model may go on for ever; the numbers are a choice."""
 
 
 def main(pipe_fd: int, ring_fd: int, parent: int) -> None:
@@ -70,34 +85,111 @@ def serve(channel: WorkerChannel, ring_fd: int) -> None:
         channel.send(wire.Failed(0, str(error)))
         return
     ring = Ring(ring_fd, load.slots, load.slot_bytes)
-    channel.send(wire.Ready(brain.name, brain.spec))
+    interruption = Interruption(ring)
+    interruption.install()
+    channel.send(introduction(brain))
+    thought: Afterthought | None = None
     while True:
+        if thought is not None and not channel.waits():
+            if not thought.step(channel):
+                channel.send(wire.Settled(thought.call_id))
+                thought = None
+            continue
         match channel.receive():
             case wire.Ping():
                 channel.send(wire.Pong())
-            case wire.Assess() | wire.Review() as call:
-                channel.send(answer(brain, ring, call))
+            case wire.Assess() as call:
+                if thought is not None:
+                    thought.end()
+                reply = assess(brain, ring, call)
+                channel.send(reply)
+                goes_on = isinstance(reply, wire.Assessed) and reply.goes_on
+                thought = Afterthought(brain, call) if goes_on else None
+            case wire.Review() as call:
+                channel.send(review(brain, ring, call, interruption))
             case wire.Stop() | None:
                 return
             case wire.Load():
                 sys.exit("a second Load")
 
 
-def answer(brain: Any, ring: Ring, call: wire.Call) -> wire.Answer:
-    """The brain's answer, or its BrainError."""
+def introduction(brain: Any) -> wire.Ready:
+    """What the brain says of itself; but name and spec all of it is optional."""
+    return wire.Ready(
+        brain.name,
+        brain.spec,
+        str(getattr(brain, "fingerprint", "")),
+        getattr(brain, "warm_p99", None),
+        bool(getattr(brain, "interruptible", False)),
+    )
+
+
+def assess(brain: Any, ring: Ring, call: wire.Assess) -> wire.Answer:
+    """The brain's verdict, or its BrainError."""
     try:
-        match call:
-            case wire.Assess():
-                verdict = brain.assess(_shot(ring, call.picture))
-                if isinstance(verdict, FastVerdict):
-                    return wire.Assessed(call.call_id, verdict)
-                return wire.Unseen(call.call_id, verdict)
-            case wire.Review():
-                shots = tuple(_shot(ring, picture) for picture in call.pictures)
-                review = brain.review(call.review_id, call.trigger, shots)
-                return wire.Reviewed(call.call_id, review)
+        verdict = brain.assess(_shot(ring, call.picture))
+    except BrainError as error:
+        return wire.Failed(call.call_id, str(error), error.scores)
+    if isinstance(verdict, FastVerdict):
+        return wire.Assessed(call.call_id, verdict, goes_on=isinstance(brain, RemarkingBrain))
+    return wire.Unseen(call.call_id, verdict)
+
+
+def review(brain: Any, ring: Ring, call: wire.Review, interruption: Interruption) -> wire.Answer:
+    """The brain's answer, its BrainError, or that it was interrupted."""
+
+    def ask() -> wire.Answer:
+        shots = tuple(_shot(ring, picture) for picture in call.pictures)
+        return wire.Reviewed(call.call_id, brain.review(call.review_id, call.trigger, shots))
+
+    bears_it = getattr(brain, "interruptible", False)
+    try:
+        return interruption.run(call.call_id, ask) if bears_it else ask()
+    except Cancelled:
+        return wire.Failed(call.call_id, CANCELLED)
     except BrainError as error:
         return wire.Failed(call.call_id, str(error))
+
+
+class Afterthought:
+    """A brain's thinking about a frame that it has judged, done only while nobody calls."""
+
+    def __init__(self, brain: Any, call: wire.Assess) -> None:
+        self._name: str = brain.name
+        self.call_id = call.call_id
+        self._ref = call.picture.ref
+        self._steps: Generator[Remark | None, None, None] = brain.afterthought()
+
+    def step(self, channel: WorkerChannel) -> bool:
+        """Think one step further; False when there is nothing more to think."""
+        try:
+            remark = next(self._steps)
+        except StopIteration:
+            return False
+        except BrainError as error:
+            log.info("%s adds nothing: %s", self._name, error)
+            return False
+        if remark is not None:
+            said = _remarked(self._ref, self._name, remark)
+            channel.send(wire.Remarked(self.call_id, said))
+        return True
+
+    def end(self) -> None:
+        """Drop it, finished or not: the next frame is judged, whatever it says to that."""
+        try:
+            self._steps.close()
+        except BrainError as error:
+            log.info("%s dropped an afterthought: %s", self._name, error)
+
+
+def _remarked(ref: FrameRef, brain: str, remark: Remark) -> Remarked:
+    hazard = remark.hazard
+    return Remarked(
+        ref,
+        brain,
+        Hazard(hazard.category, hazard.severity, hazard.text[:MOST_TEXT]),
+        tuple(sight[:MOST_NAME] for sight in remark.sights[:MOST_SIGHTS]),
+    )
 
 
 def build(load: wire.Load) -> FastBrain | SlowBrain:

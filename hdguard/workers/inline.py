@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Generic, Literal, TypeVar
 
-from hdguard.brains.base import BrainError, FastBrain, Shot, SlowBrain
+from hdguard.brains.base import CANCELLED, BrainError, FastBrain, Shot, SlowBrain
 from hdguard.core.events import BrainDown, BrainUp, CannotSee, FastVerdict, SlowVerdict
 from hdguard.core.types import FrameRef, ImageSpec
-from hdguard.workers.base import Listener
+from hdguard.workers.base import Listener, Notice
 
 Cost = Literal["fixed", "trace", "measured", "none"]
 BrainT = TypeVar("BrainT", bound=FastBrain | SlowBrain)
@@ -44,11 +44,21 @@ class _InlineSeat(Generic[BrainT]):
         """The picture that the brain wants."""
         return self._brain.spec
 
+    @property
+    def fingerprint(self) -> str:
+        """What the brain's scores depend on, in words; empty if it does not tell."""
+        return str(getattr(self._brain, "fingerprint", ""))
+
+    @property
+    def warm_p99(self) -> float | None:
+        """Seconds, the warm-up's 99th percentile; 0: it was not to measure, None: it never does."""
+        return getattr(self._brain, "warm_p99", None)
+
     async def start(self) -> None:
         """Nothing to wait for: the brain is there."""
 
     def listen(self, listener: Listener | None) -> None:
-        """Send BrainDown and BrainUp there from now on; None: nowhere."""
+        """Send BrainDown and BrainUp there from now on; None: nowhere. It makes no remarks."""
         self._listener = listener
 
     async def kill(self, reason: str) -> None:
@@ -60,7 +70,7 @@ class _InlineSeat(Generic[BrainT]):
     async def close(self) -> None:
         """Nothing is left to end."""
 
-    def _tell(self, event: BrainDown | BrainUp) -> None:
+    def _tell(self, event: Notice) -> None:
         if self._listener is not None:
             self._listener(event)
 
@@ -73,10 +83,13 @@ class _InlineSeat(Generic[BrainT]):
         except BrainError as error:
             failure = error
         took = time.perf_counter() - started
-        await asyncio.sleep(took if self._cost == "measured" else declared())
+        await self._wait(took if self._cost == "measured" else declared())
         if failure is not None:
             raise failure
         return answer
+
+    async def _wait(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     def _declared(self, by_brain: Callable[[], float]) -> float:
         if self._cost == "fixed" and self._fixed is not None:
@@ -115,6 +128,19 @@ class InlineSlowSeat(_InlineSeat[SlowBrain]):
     judgements are free there.
     """
 
+    _reviewing: int | None = None  # the review in hand
+
+    def __init__(
+        self, brain_factory: Callable[[], SlowBrain], cost: Cost, fixed: float | None = None
+    ) -> None:
+        super().__init__(brain_factory, cost, fixed)
+        self._cancelled = asyncio.Event()
+
+    @property
+    def interruptible(self) -> bool:
+        """Whether a review that is cancelled is broken off."""
+        return bool(getattr(self._brain, "interruptible", False))
+
     async def review(
         self, review_id: int, trigger: FrameRef, shots: tuple[Shot, ...]
     ) -> SlowVerdict:
@@ -124,7 +150,28 @@ class InlineSlowSeat(_InlineSeat[SlowBrain]):
             BrainError: no usable answer.
         """
         brain = self._brain
-        return await self._answer(
-            lambda: brain.review(review_id, trigger, shots),
-            lambda: self._declared(lambda: brain.cost(trigger)),
-        )
+        self._reviewing = review_id
+        self._cancelled.clear()
+        try:
+            return await self._answer(
+                lambda: brain.review(review_id, trigger, shots),
+                lambda: self._declared(lambda: brain.cost(trigger)),
+            )
+        finally:
+            self._reviewing = None
+
+    def cancel(self, review_id: int) -> None:
+        """Break off this review now, if it is in hand and the brain bears to be interrupted."""
+        if review_id == self._reviewing:
+            self._cancelled.set()
+
+    async def _wait(self, seconds: float) -> None:
+        if not self.interruptible:
+            await super()._wait(seconds)
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._cancelled.wait()
+        except TimeoutError:
+            return
+        raise BrainError(CANCELLED)

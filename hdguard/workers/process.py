@@ -16,6 +16,10 @@ from hdguard.workers.ring import Ring
 CHILD = "hdguard.workers.child"  # named, never imported: it runs in another interpreter
 EXIT_GRACE = 0.05  # seconds between a closed pipe and the exit status that explains it
 LOOK_INTERVAL = 0.02  # seconds, where the kernel does not tell of an exit
+THOUGHT_LIMIT = 5.0
+"""Seconds for one step of an afterthought, a model's forward, between two of which a ping is heard.
+A choice: on a processor alone it may take longer than a ping may, and a frame that comes meanwhile
+has a deadline of its own."""
 STALL_GRACE = 0.05  # seconds in which a pong that waits in our own socket can be read
 
 
@@ -44,6 +48,7 @@ class WorkerProcess:
         self._exited = asyncio.Event()
         self._reaped = asyncio.Event()
         self._pidfd: int | None = None
+        self._thinking = False  # an afterthought is at work
         self.unanswered: set[int] = set()  # ids of calls sent; while there are any it is busy
         self._watch_exit()
 
@@ -114,12 +119,12 @@ class WorkerProcess:
             self.unanswered.discard(request.call_id)
             raise
 
-    async def attend(self, ping_interval: float, on_answer: Callable[[wire.Answer], None]) -> str:
-        """Hand over its answers until it is of no more use; returns why."""
+    async def attend(self, ping_interval: float, on_word: Callable[[wire.Word], None]) -> str:
+        """Hand over its answers and remarks until it is of no more use; returns why."""
         why = "unknown"
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._read(on_answer), name=f"worker {self.pid}: read")
+                tasks.create_task(self._read(on_word), name=f"worker {self.pid}: read")
                 tasks.create_task(
                     self._keep_pinging(ping_interval), name=f"worker {self.pid}: ping"
                 )
@@ -138,6 +143,10 @@ class WorkerProcess:
                 await self._exited.wait()
         except TimeoutError:
             return
+
+    def nudge(self) -> None:
+        """Have it look whether its call was cancelled: SIGUSR1."""
+        self._process.send_signal(signal.SIGUSR1)
 
     def kill(self) -> None:
         """SIGKILL, which also ends a worker that is stopped or hung."""
@@ -166,7 +175,7 @@ class WorkerProcess:
         """Wait until somebody has reaped it."""
         await self._reaped.wait()
 
-    async def _read(self, on_answer: Callable[[wire.Answer], None]) -> None:
+    async def _read(self, on_word: Callable[[wire.Word], None]) -> None:
         try:
             while (reply := await self._channel.receive()) is not None:
                 match reply:
@@ -174,9 +183,14 @@ class WorkerProcess:
                         self._pong.set()
                     case wire.Hello() | wire.Ready():
                         raise WorkerGoneError(f"sent {type(reply).__name__} out of turn")
+                    case wire.Settled():
+                        self._thinking = False
+                    case wire.Remarked():
+                        on_word(reply)
                     case _:
+                        self._thinking = isinstance(reply, wire.Assessed) and reply.goes_on
                         self.unanswered.discard(reply.call_id)
-                        on_answer(reply)
+                        on_word(reply)
         except BrainError as error:
             raise WorkerGoneError(str(error)) from error
         raise WorkerGoneError(await self._how_it_ended())
@@ -187,9 +201,12 @@ class WorkerProcess:
             if self.unanswered:
                 continue  # it works, and its call has a deadline of its own
             self._pong.clear()
+            limit, doing = interval, "idle"
+            if self._thinking:
+                limit, doing = max(interval, THOUGHT_LIMIT), "lost in an afterthought"
             await self._channel.send(wire.Ping())
-            if not await self._ponged(interval):
-                raise WorkerGoneError(f"answered no ping for {interval} s while idle")
+            if not await self._ponged(limit):
+                raise WorkerGoneError(f"answered no ping for {limit} s while {doing}")
 
     async def _ponged(self, within: float) -> bool:
         """Wait for the pong, and once more: a stall of our own loop must not read as a death."""

@@ -5,12 +5,15 @@ The memory has no name: it is gone with the last process that holds it, however 
 
 import mmap
 import os
+import struct
 import sys
 import tempfile
 
 import numpy as np
 
 from hdguard.brains.base import BrainError, Rgb
+
+_NOTE = struct.Struct("=Q")  # behind the slots: the number of a call that nobody waits for
 
 
 class Ring:
@@ -24,7 +27,7 @@ class Ring:
         self.fd = fd
         self.slots = slots
         self.slot_bytes = slot_bytes
-        self._memory = mmap.mmap(fd, slots * slot_bytes)
+        self._memory = mmap.mmap(fd, slots * slot_bytes + _NOTE.size)
 
     @classmethod
     def create(cls, slots: int, slot_bytes: int) -> "Ring":
@@ -34,7 +37,7 @@ class Ring:
         else:
             with tempfile.TemporaryFile() as file:  # unlinked at once
                 fd = os.dup(file.fileno())
-        os.ftruncate(fd, slots * slot_bytes)
+        os.ftruncate(fd, slots * slot_bytes + _NOTE.size)
         return cls(fd, slots, slot_bytes)
 
     def write(self, slot: int, rgb: Rgb) -> None:
@@ -58,6 +61,16 @@ class Ring:
         rgb = self._slot(slot, (height, width, 3)).copy()
         rgb.flags.writeable = False
         return rgb
+
+    @property
+    def cancelled(self) -> int:
+        """The number of the call that was cancelled last; 0 before the first."""
+        (call_id,) = _NOTE.unpack_from(self._memory, self.slots * self.slot_bytes)
+        return int(call_id)
+
+    def cancel(self, call_id: int) -> None:
+        """Note that nobody waits for this call."""
+        _NOTE.pack_into(self._memory, self.slots * self.slot_bytes, call_id)
 
     def close(self) -> None:
         """Let go of the memory."""

@@ -7,7 +7,7 @@ them when it is ready. The brain is named by a string: this side never imports i
 import asyncio
 from collections.abc import Mapping
 
-from hdguard.brains.base import BrainError, Shot
+from hdguard.brains.base import CANCELLED, BrainError, Shot
 from hdguard.core.events import CannotSee, FastVerdict, SlowVerdict
 from hdguard.core.types import FrameRef, ImageSpec
 from hdguard.workers import wire
@@ -56,6 +56,16 @@ class _WorkerSeat:
         return self._expected.spec
 
     @property
+    def fingerprint(self) -> str:
+        """What the brain's scores depend on, in words; known after `start`, empty if not told."""
+        return self._supervisor.ready.fingerprint
+
+    @property
+    def warm_p99(self) -> float | None:
+        """Seconds, the warm-up's 99th percentile; 0: it was not to measure, None: it never does."""
+        return self._supervisor.ready.warm_p99
+
+    @property
     def pid(self) -> int | None:
         """The worker's process id; None while it is down."""
         return self._supervisor.pid
@@ -69,7 +79,7 @@ class _WorkerSeat:
         await self._supervisor.start()
 
     def listen(self, listener: Listener | None) -> None:
-        """Send BrainDown and BrainUp there from now on; None: nowhere."""
+        """Send BrainDown, BrainUp and Remarked there from now on; None: nowhere."""
         self._supervisor.listen(listener)
 
     async def kill(self, reason: str) -> None:
@@ -114,6 +124,12 @@ class WorkerSlowBrain(_WorkerSeat):
 
     _role = "slow"
     _slots = SLOW_SLOTS
+    _reviewing: int | None = None  # the review in hand, its pictures on their way or there
+
+    @property
+    def interruptible(self) -> bool:
+        """Whether a review that is cancelled is broken off; known after `start`."""
+        return self._supervisor.ready.interruptible
 
     async def review(
         self, review_id: int, trigger: FrameRef, shots: tuple[Shot, ...]
@@ -125,13 +141,22 @@ class WorkerSlowBrain(_WorkerSeat):
         """
         if len(shots) > self._slots:
             raise BrainError(f"a review of {len(shots)} pictures; at most {self._slots} fit")
+        self._reviewing = review_id
         pictures: list[wire.Picture] = []
         for shot in shots:
             pictures.append(self._picture(shot))
             await asyncio.sleep(0)  # to copy a picture takes about 0.3 ms: let verdicts pass
+        if self._reviewing != review_id:
+            raise BrainError(CANCELLED)
         answer = await self._supervisor.call(
             lambda n: wire.Review(n, review_id, trigger, tuple(pictures))
         )
         if not isinstance(answer, wire.Reviewed):
             raise BrainError(f"worker {self.name} answered {type(answer).__name__} to a review")
         return answer.verdict
+
+    def cancel(self, review_id: int) -> None:
+        """Break off this review, if it is not asked yet or the brain bears to be interrupted."""
+        if review_id == self._reviewing:
+            self._reviewing = None
+            self._supervisor.interrupt()

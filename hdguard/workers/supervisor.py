@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hdguard.brains.base import BrainError
 from hdguard.core.events import BrainDown, BrainUp
 from hdguard.workers import wire
-from hdguard.workers.base import Listener
+from hdguard.workers.base import Listener, Notice
 from hdguard.workers.budget import RestartBudget
 from hdguard.workers.process import WorkerProcess
 from hdguard.workers.ring import Ring
@@ -59,6 +59,7 @@ class Supervisor:
         self._may_restart = False
         self._waiting: dict[int, asyncio.Future[wire.Answer]] = {}
         self._calls = 0
+        self.ready = expected  # what the brain said of itself when it was loaded last
 
     @property
     def pid(self) -> int | None:
@@ -77,7 +78,7 @@ class Supervisor:
         return self._ring
 
     def listen(self, listener: Listener | None) -> None:
-        """Send BrainDown and BrainUp there from now on; None: nowhere."""
+        """Send BrainDown, BrainUp and Remarked there from now on; None: nowhere."""
         self._listener = listener
 
     async def start(self) -> None:
@@ -120,8 +121,18 @@ class Supervisor:
         finally:
             del self._waiting[call_id]
         if isinstance(answer, wire.Failed):
-            raise BrainError(answer.reason)
+            raise BrainError(answer.reason, scores=answer.scores)
         return answer
+
+    def interrupt(self) -> None:
+        """Break off the newest call, if it is not answered and the brain bears it.
+
+        The call ends in the BrainError that the brain's answer then is.
+        """
+        worker = self._worker
+        if self.ready.interruptible and worker is not None and self._calls in worker.unanswered:
+            self.ring.cancel(self._calls)  # first, so that whoever is nudged finds it
+            worker.nudge()
 
     async def kill(self, reason: str) -> None:
         """Kill the worker; returns when it is gone, while its successor is still loading.
@@ -167,7 +178,7 @@ class Supervisor:
                     if worker is not first:  # which `start` has put to use
                         self._use(worker)
                         self._tell(BrainUp(self._name))
-                    why = await worker.attend(self._settings.ping_interval, self._on_answer)
+                    why = await worker.attend(self._settings.ping_interval, self._on_word)
                     if not self._down:
                         self._lose(f"died: {why}")
                 finally:
@@ -200,13 +211,14 @@ class Supervisor:
         try:
             ready = await worker.introduce(self._load, self._settings.ready_timeout)
             self._check(ready)
+            self.ready = ready
         except BaseException:
             await worker.reap()
             raise
         return worker
 
     def _check(self, ready: wire.Ready) -> None:
-        if ready != self._expected:
+        if (ready.name, ready.spec) != (self._expected.name, self._expected.spec):
             is_, said = (f"{r.name!r}, {r.spec}" for r in (ready, self._expected))
             raise BrainError(f"{self._load.target} is {is_}; its settings say {said}")
 
@@ -227,11 +239,14 @@ class Supervisor:
             if not waiting.done():
                 waiting.set_result(wire.Failed(call_id, f"worker {why}"))
 
-    def _on_answer(self, answer: wire.Answer) -> None:
-        waiting = self._waiting.get(answer.call_id)
+    def _on_word(self, word: wire.Word) -> None:
+        if isinstance(word, wire.Remarked):
+            self._tell(word.remark)
+            return
+        waiting = self._waiting.get(word.call_id)
         if waiting is not None and not waiting.done():  # else its caller was cancelled
-            waiting.set_result(answer)
+            waiting.set_result(word)
 
-    def _tell(self, event: BrainDown | BrainUp) -> None:
+    def _tell(self, event: Notice) -> None:
         if self._listener is not None:
             self._listener(event)

@@ -98,6 +98,8 @@ class ThreadFastSeat:
         self._first: FastBrain | None = brain_factory()
         self._name = self._first.name
         self._spec = self._first.spec
+        self._fingerprint = str(getattr(self._first, "fingerprint", ""))
+        self._warm_p99: float | None = getattr(self._first, "warm_p99", None)
         self._budget = RestartBudget(restarts_per_minute)
         self._listener: Listener | None = None
         self._thread: _BrainThread | None = None
@@ -115,8 +117,18 @@ class ThreadFastSeat:
         """The picture that the brain wants."""
         return self._spec
 
+    @property
+    def fingerprint(self) -> str:
+        """What the brain's scores depend on, in words; empty if it does not tell."""
+        return self._fingerprint
+
+    @property
+    def warm_p99(self) -> float | None:
+        """Seconds, the warm-up's 99th percentile; 0: it was not to measure, None: it never does."""
+        return self._warm_p99
+
     def listen(self, listener: Listener | None) -> None:
-        """Send BrainDown and BrainUp there from now on; None: nowhere."""
+        """Send BrainDown and BrainUp there from now on; None: nowhere. It makes no remarks."""
         self._listener = listener
 
     async def start(self) -> None:

@@ -8,10 +8,11 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from hdguard.brains.base import BrainError
+from hdguard.core import events
 from hdguard.core.events import CannotSee, FastVerdict, SlowVerdict
-from hdguard.core.types import FrameRef, ImageSpec
+from hdguard.core.types import FrameRef, ImageSpec, Scores
 
-PROTOCOL = 1  # raised when the messages change; a worker may run in another environment
+PROTOCOL = 3  # raised when the messages change; a worker may run in another environment
 LIMIT = 1 << 20  # bytes; the longest honest message is a review of 32 frames, a few KiB
 PREFIX = 4  # bytes: the message's length, big-endian
 
@@ -69,17 +70,34 @@ class Hello(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
-    """From the worker: the brain is loaded, and this is what it calls itself."""
+    """From the worker: the brain is loaded, and this is what it says of itself."""
 
     name: str
     spec: ImageSpec
+    fingerprint: str = ""
+    warm_p99: float | None = None
+    interruptible: bool = False
 
 
 class Assessed(msgspec.Struct, frozen=True, tag=True):
-    """From the worker: a verdict."""
+    """From the worker: a verdict; `goes_on`: the brain thinks on about it until `Settled`."""
 
     call_id: int
     verdict: FastVerdict
+    goes_on: bool = False
+
+
+class Remarked(msgspec.Struct, frozen=True, tag=True):
+    """From the worker: what a FastBrain adds to the answer that it gave to this call."""
+
+    call_id: int
+    remark: events.Remarked
+
+
+class Settled(msgspec.Struct, frozen=True, tag=True):
+    """From the worker: the afterthought about this call is at its end; it is idle."""
+
+    call_id: int
 
 
 class Unseen(msgspec.Struct, frozen=True, tag=True):
@@ -101,6 +119,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
     call_id: int
     reason: str
+    scores: Scores | None = None
 
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
@@ -110,7 +129,8 @@ class Pong(msgspec.Struct, frozen=True, tag=True):
 Call = Assess | Review
 Request = Load | Assess | Review | Ping | Stop
 Answer = Assessed | Unseen | Reviewed | Failed
-Reply = Hello | Ready | Assessed | Unseen | Reviewed | Failed | Pong
+Word = Answer | Remarked
+Reply = Hello | Ready | Assessed | Unseen | Reviewed | Remarked | Settled | Failed | Pong
 
 _encoder = msgspec.msgpack.Encoder()
 _requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)

@@ -11,6 +11,7 @@ import pytest
 
 from hdguard.brains.base import BrainError, Shot
 from hdguard.brains.trace import (
+    CALLED_BACK,
     TraceFastBrain,
     TraceFastSettings,
     TraceRecorder,
@@ -18,8 +19,8 @@ from hdguard.brains.trace import (
     TraceSlowSettings,
     write_trace,
 )
-from hdguard.core.events import CannotSee, FastVerdict, SlowVerdict
-from hdguard.core.types import NO_HAZARD, FrameRef, Hazard, ImageSpec, Light
+from hdguard.core.events import BrainFailed, CannotSee, FastVerdict, SlowVerdict
+from hdguard.core.types import NO_HAZARD, FrameRef, Hazard, ImageSpec, Light, Scores
 
 HAZARD = Hazard("C4", "L1", "a cup at the table's edge")
 TRACE = {
@@ -56,6 +57,9 @@ TRACE = {
         }
     },
 }
+
+
+SLOW_PART = TRACE["slow"]["trace-slow"]  # type: ignore[index]
 
 
 def ref(t: float, source_id: str = "a.mp4") -> FrameRef:
@@ -114,6 +118,30 @@ def test_the_cost_is_the_entrys_latency_else_the_brains_else_none(path: str) -> 
     assert other.cost(ref(0.0)) == 0.0
 
 
+def test_a_slow_brain_can_be_interrupted_if_the_one_can_that_it_repeats(path: str) -> None:
+    assert not TraceSlowBrain(TraceSlowSettings(path)).interruptible
+    recorder = TraceRecorder()
+    recorder.merge({**TRACE, "slow": {"trace-slow": {**SLOW_PART, "interruptible": True}}})
+    write_trace(path, recorder.data())
+    assert TraceSlowBrain(TraceSlowSettings(path)).interruptible
+
+
+def test_a_review_that_was_broken_off_is_not_answered_and_least_of_all_by_an_older_one(
+    path: str,
+) -> None:
+    recorder = TraceRecorder()
+    recorder.merge(TRACE)
+    recorder.slow("trace-slow", ref(2.0), "cancelled", 1.2)
+    write_trace(path, recorder.data())
+    brain = TraceSlowBrain(TraceSlowSettings(path))
+    assert brain.review(1, ref(1.9), ()).danger
+    no_review = r"trace has no review for 2\.000 s \(it was broken off when recorded\)"
+    with pytest.raises(BrainError, match=no_review):
+        brain.review(2, ref(2.0), ())
+    # Long enough to be broken off again.
+    assert brain.cost(ref(2.0)) == pytest.approx(1.2 + CALLED_BACK)
+
+
 def test_a_brain_that_is_not_named_is_the_one_that_stands_for_all(path: str) -> None:
     brain = TraceFastBrain(TraceFastSettings(path, name="other"))
     at = ref(1.0, "never-heard-of.mp4")
@@ -147,12 +175,15 @@ def test_settings_come_from_plain_data_and_name_the_picture(path: str) -> None:
     assert TraceFastSettings(path).spec == ImageSpec(448, 448)
 
 
-FAST_ANSWERS: dict[float, FastVerdict | CannotSee | BrainError] = {
+SCORES = Scores(-1 / 3, -2.5, -4.0)
+FAST_ANSWERS: dict[float, FastVerdict | CannotSee | BrainFailed] = {
     0.0: FastVerdict(ref(0.0), "vlm", Light.GREEN),
     1 / 3: FastVerdict(ref(1 / 3), "vlm", Light.YELLOW, Hazard("C1")),
     0.7: FastVerdict(ref(0.7), "vlm", Light.RED, HAZARD),
     0.9: CannotSee(ref(0.9), "vlm", "blurred"),
-    1.1: BrainError("worker died: exit status 1"),
+    1.1: BrainFailed("a.mp4", "vlm", "worker died: exit status 1"),
+    1.3: FastVerdict(ref(1.3), "vlm", Light.GREEN, scores=SCORES),
+    1.5: BrainFailed("a.mp4", "vlm", "label mass 0.02 is under 0.5", scores=SCORES),
 }
 SLOW_ANSWERS: dict[float, SlowVerdict | BrainError] = {
     1 / 3: SlowVerdict(1, danger=False),
@@ -180,11 +211,18 @@ def outcome(brain: TraceFastBrain | TraceSlowBrain, at: FrameRef) -> object:
             return brain.assess(shot(at))
         return brain.review(1, at, ())
     except BrainError as error:
-        return str(error)
+        return str(error), error.scores
 
 
 def plain(answer: object) -> object:
-    return str(answer) if isinstance(answer, BrainError) else answer
+    """What a brain that repeats the answer does."""
+    match answer:
+        case BrainFailed():
+            return answer.reason, answer.scores
+        case BrainError():
+            return str(answer), None
+        case _:
+            return answer
 
 
 def check_replay(file: Path) -> None:
@@ -216,7 +254,7 @@ def test_records_of_several_runs_are_merged_into_one_file(tmp_path: Path) -> Non
     write_trace(file, whole.data())
     check_replay(file)
     brain = TraceFastBrain(TraceFastSettings(str(file), name="vlm"))
-    assert outcome(brain, ref(0.0, "b.mp4")) == "late"
+    assert outcome(brain, ref(0.0, "b.mp4")) == ("late", None)
     # The brain's latency went to its entries.
     assert TraceFastBrain(TraceFastSettings(str(file))).cost(ref(0.5)) == 0.05
 
@@ -227,6 +265,42 @@ def test_a_merge_of_defective_data_is_refused_and_changes_nothing() -> None:
     with pytest.raises(BrainError, match="merged trace: "):
         recorder.merge({"format": "hdguard-trace/1", "fast": {"b": {"videos": {"a": [{}]}}}})
     assert recorder.data() == before
+
+
+def of_model(mark: str, video: str, *, scored: bool = True) -> dict[str, Any]:
+    row: dict[str, Any] = {"t": 0.0, "light": "green"}
+    if scored:
+        row["scores"] = [-0.1, -3.0, -4.0]
+    brain = {"videos": {video: [row]}, **({"fingerprint": mark} if mark else {})}
+    return {"format": "hdguard-trace/1", "fast": {"vlm": brain}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        (of_model("aaa", "a.mp4"), of_model("bbb", "b.mp4"), "fingerprints aaa and bbb"),
+        (of_model("aaa", "a.mp4"), of_model("", "b.mp4"), "fingerprints aaa and unknown"),
+        (of_model("", "a.mp4"), of_model("bbb", "b.mp4"), "fingerprints unknown and bbb"),
+    ],
+    ids=["two marks", "first only", "second only"],
+)
+def test_the_scores_of_two_models_do_not_go_under_one_name(
+    first: dict[str, Any], second: dict[str, Any], says: str
+) -> None:
+    recorder = TraceRecorder()
+    recorder.merge(first)
+    before = recorder.data()
+    with pytest.raises(BrainError, match=f"fast brain 'vlm': .* two models, {says}"):
+        recorder.merge(second)
+    assert recorder.data() == before
+
+
+def test_a_run_without_scores_does_not_hinder_a_merge_and_the_fingerprint_stays() -> None:
+    recorder = TraceRecorder()
+    for part in (of_model("", "a.mp4", scored=False), of_model("aaa", "b.mp4")):
+        recorder.merge(part)
+    recorder.merge(of_model("aaa", "c.mp4"))
+    assert recorder.data()["fast"]["vlm"]["fingerprint"] == "aaa"
 
 
 def test_the_same_records_make_the_same_file_in_whatever_order_they_came(tmp_path: Path) -> None:

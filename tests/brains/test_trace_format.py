@@ -49,6 +49,10 @@ DEFECTS: list[tuple[object, str]] = [
     (fast(FIRST, row(latency=float("nan"))), AT_1 + "latency must be 0 or more seconds, not nan"),
     (fast(FIRST, row(verdict="safe")), AT_1 + "Object contains unknown field `verdict`"),
     (fast(FIRST, row(hazard={"kind": "C4"})), AT_1 + "Object contains unknown field `kind`"),
+    (fast(FIRST, row(scores=[-1, -2])), AT_1 + "Expected `array` of length 3, got 2 - at `$.score"),
+    (fast(FIRST, row(scores=[-1, -2, float("nan")])), AT_1 + "scores must be finite, not (-1.0, "),
+    (fast(FIRST, {"t": 1, "blind": "dark", "scores": [-1, -2, -3]}), "scores do not go with blind"),
+    (slow({"t": 0, "verdict": "safe", "scores": [-1, -2, -3]}), "unknown field `scores`"),
     (
         fast(FIRST, {"t": 1, "blind": "dark", "hazard": {"category": "C4"}}),
         AT_1 + "hazard does not go with blind",
@@ -93,6 +97,17 @@ def test_a_video_that_stands_twice_is_refused(tmp_path: Path) -> None:
 def test_an_empty_trace_is_a_trace() -> None:
     trace = parse_trace({"format": "hdguard-trace/1"}, "x.json")
     assert (trace.fast, trace.slow) == ({}, {})
+
+
+def test_a_slow_brain_tells_whether_it_can_be_interrupted_and_which_review_was() -> None:
+    data = slow({"t": 0, "verdict": "safe"}, {"t": 1, "error": "cancelled", "latency": 0.4})
+    data["slow"]["b"]["interruptible"] = True
+    brain = parse_trace(data, "x.json").slow["b"]
+    assert brain.interruptible
+    rows = [brain.row("a.mp4", t) for t in (0.5, 1.5)]
+    assert [row is not None and row.broken_off for row in rows] == [False, True]
+    assert [brain.latency_of(row) for row in (*rows, None)] == [0.0, 0.4, 0.0]
+    assert not parse_trace(slow({"t": 0, "verdict": "safe"}), "x.json").slow["b"].interruptible
 
 
 def test_the_newest_entry_holds_until_the_next_one() -> None:

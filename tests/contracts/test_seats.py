@@ -1,10 +1,12 @@
 """One suite for every seat: whatever a brain sits in, the runtime sees the same."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 
 import pytest
 
+from hdguard.brains.base import BrainError
 from hdguard.core.events import BrainDown, BrainUp, CannotSee, FastVerdict
 from hdguard.core.types import Light
 from hdguard.workers.base import FastSeat, Seat, SlowSeat
@@ -15,12 +17,19 @@ from tests.workers import support
 from tests.workers.command_brain import (
     DARK,
     GREEN,
+    INTERRUPTIBLE,
+    LOW_MASS,
+    PENSIVE,
     RED,
+    SCORES,
     SPEC,
     UNPARSED,
+    WORK,
     CommandFastBrain,
     CommandSettings,
     CommandSlowBrain,
+    InterruptibleSlowBrain,
+    PensiveFastBrain,
 )
 from tests.workers.support import Ear, ref, run, shot
 
@@ -31,6 +40,10 @@ def fast_brain() -> CommandFastBrain:
 
 def slow_brain() -> CommandSlowBrain:
     return CommandSlowBrain(CommandSettings())
+
+
+def interruptible_brain() -> InterruptibleSlowBrain:
+    return InterruptibleSlowBrain(CommandSettings())
 
 
 FAST_SEATS: dict[str, Callable[[], FastSeat]] = {
@@ -108,6 +121,112 @@ def test_a_slow_seat_answers_what_its_brain_answers(
         await seat.close()
 
     run(story(), loop)
+
+
+@every_loop
+@pytest.mark.parametrize(
+    ("build", "command"),
+    [
+        # Inline the work is done at once, and its cost is waited for; in a process it is done.
+        (lambda: InlineSlowSeat(interruptible_brain, "fixed", 1e6), RED),
+        (lambda: support.slow(target=INTERRUPTIBLE), WORK),
+    ],
+    ids=SLOW_SEATS,
+)
+def test_a_cancelled_review_ends_at_once_where_the_brain_bears_it_and_the_next_begins(
+    build: Callable[[], SlowSeat], command: float, loop: str
+) -> None:
+    async def story() -> None:
+        seat, ear = build(), Ear()
+        seat.listen(ear)
+        await seat.start()
+        for review_id in (1, 2):
+            async with asyncio.TaskGroup() as tasks:
+                call = tasks.create_task(
+                    support.reason(seat.review(review_id, ref(command), (shot(command),)))
+                )
+                await asyncio.sleep(0.01)
+                seat.cancel(review_id + 5)
+                seat.cancel(review_id)
+            assert call.result() == "cancelled"
+        await seat.close()
+        assert ear.heard.empty()
+
+    run(story(), loop)
+
+
+@pytest.mark.parametrize(
+    ("build", "bears_it"),
+    [
+        *((build, False) for build in SLOW_SEATS.values()),
+        (lambda: InlineSlowSeat(interruptible_brain, "fixed", 0.0), True),
+        (lambda: support.slow(target=INTERRUPTIBLE), True),
+    ],
+)
+def test_a_slow_seat_tells_whether_its_brain_can_be_interrupted(
+    build: Callable[[], SlowSeat], *, bears_it: bool
+) -> None:
+    async def story() -> None:
+        seat = build()
+        await seat.start()
+        assert seat.interruptible is bears_it
+        await seat.close()
+
+    run(story())
+
+
+@every_slow
+def test_a_cancelled_review_of_any_other_brain_is_answered(build: Callable[[], SlowSeat]) -> None:
+    async def story() -> None:
+        seat = build()
+        await seat.start()
+        async with asyncio.TaskGroup() as tasks:
+            call = tasks.create_task(seat.review(1, ref(RED), ()))
+            await asyncio.sleep(0)
+            seat.cancel(1)
+        assert call.result().danger
+        await seat.close()
+
+    run(story())
+
+
+@every_seat
+def test_a_brain_that_tells_nothing_of_itself_has_no_fingerprint(
+    build: Callable[[], Seat],
+) -> None:
+    async def story() -> None:
+        seat = build()
+        await seat.start()
+        assert (seat.fingerprint, seat.warm_p99) == ("", None)
+        await seat.close()
+
+    run(story())
+
+
+PENSIVE_SEATS: dict[str, Callable[[], FastSeat]] = {
+    "inline": lambda: InlineFastSeat(lambda: PensiveFastBrain(CommandSettings()), "none"),
+    "thread": lambda: ThreadFastSeat(lambda: PensiveFastBrain(CommandSettings())),
+    "process": lambda: support.fast(target=PENSIVE),
+}
+
+
+@pytest.mark.parametrize("build", PENSIVE_SEATS.values(), ids=PENSIVE_SEATS)
+def test_what_a_brain_tells_of_itself_and_its_scores_come_through_every_seat(
+    build: Callable[[], FastSeat],
+) -> None:
+    async def story() -> None:
+        seat = build()
+        await seat.start()
+        assert (seat.fingerprint, seat.warm_p99) == ("weights 1, prompt 2", 0.125)
+        answer = await seat.assess(shot(WORK))
+        assert isinstance(answer, FastVerdict)
+        assert answer.scores == SCORES
+        with pytest.raises(BrainError) as caught:
+            await seat.assess(shot(LOW_MASS))
+        assert caught.value.scores == SCORES
+        await seat.close()
+
+    run(story())
 
 
 @every_seat

@@ -105,7 +105,7 @@ def _claims(
     if _is_old_news(w, event, now):
         quiet = was.step(events.DeadlineReached(), now)
         if quiet != out or was.state is not guard.state:
-            yield "old news, a stranger's review and a wrong id change nothing"
+            yield "old news, a remark, a stranger's review and a wrong id change nothing"
 
 
 def _is_old_news(w: Witness, event: Event, now: float) -> bool:
@@ -117,6 +117,8 @@ def _is_old_news(w: Witness, event: Event, now: float) -> bool:
             return event.late or old or now - event.ref.captured_at > 2.5
         case events.ResetRequested():
             return event.halt_id == "wrong"
+        case events.Remarked():
+            return True
         case _:
             return False
 

@@ -11,12 +11,17 @@ from hdguard.core.guard import Guard
 from hdguard.core.policy import PAPER, BrainPlan, Policy
 from hdguard.core.types import HaltClass, Speed, State
 from tests.core.invariants import Witness, broken
-from tests.core.story import Story, watching
-from tests.core.test_guard_exhaustive import ALPHABET, POLICY
+from tests.core.story import Story, frame, watching
+from tests.core.test_guard_exhaustive import ALPHABET, POLICY, Happens
 
+LETTERS: dict[str, Happens] = {
+    **ALPHABET,
+    "kept frame, new scene": lambda now, _: events.FrameSeen(frame(now), True, True),
+    "remark": lambda now, _: events.Remarked(frame(now), "fast", sights=("child",)),
+}
 SCRIPTS = st.lists(
     st.tuples(
-        st.sampled_from([0.0, 0.05, 0.1, 0.2, 0.4, 0.9, 1.3]), st.sampled_from(list(ALPHABET))
+        st.sampled_from([0.0, 0.05, 0.1, 0.2, 0.4, 0.9, 1.3]), st.sampled_from(list(LETTERS))
     ),
     max_size=60,
 )
@@ -30,7 +35,7 @@ def test_every_rule_holds_in_long_scripts(script: list[tuple[float, str]]) -> No
     guard.step(events.SelfTestPassed(), 0.0)
     for gap, name in script:
         now += gap
-        event = ALPHABET[name](now, guard)
+        event = LETTERS[name](now, guard)
         assert not broken(witness, pickle.dumps(guard), guard, event, now)
 
 
@@ -43,7 +48,7 @@ def test_a_prompt_shell_sends_five_permits_a_second_whatever_happens(
     for gap, name in script:
         now = story.now + gap
         story.until(now)
-        story.at(now, ALPHABET[name](now, story.guard))
+        story.at(now, LETTERS[name](now, story.guard))
     times = [t for t, _ in story.permits()]
     assert all(b - a <= 0.2 + 1e-9 for a, b in itertools.pairwise(times))
 
@@ -61,7 +66,7 @@ def test_the_robot_never_moves_on_what_is_old_or_unknown(
     for gap, name in script:
         now = story.now + gap
         story.until(now)
-        story.at(now, ALPHABET[name](now, story.guard))
+        story.at(now, LETTERS[name](now, story.guard))
         if story.guard.halt is not None:
             assert story.permits()[-1][1].speed is Speed.NONE
     for _, permit in story.permits():
@@ -80,7 +85,7 @@ def test_paper_has_no_fault_halt_but_stopping(script: list[tuple[float, str]]) -
     for gap, name in script:
         now = story.now + gap
         story.until(now)
-        story.at(now, ALPHABET[name](now, story.guard))
+        story.at(now, LETTERS[name](now, story.guard))
     faults = [h.cause for h in story.halts() if h.halt_class is HaltClass.FAULT]
     assert set(faults) <= {"stopping"}
     reviews = [a.review_id for _, a in story.said if isinstance(a, actions.RequestReview)]

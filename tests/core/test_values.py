@@ -1,10 +1,12 @@
 """Small numbers that others rely on."""
 
+import math
+
 import pytest
 
 from hdguard.core import actions, events
 from hdguard.core.policy import kill_after
-from hdguard.core.types import ImageSpec
+from hdguard.core.types import ImageSpec, Scores
 from tests.core.story import YELLOW, Story, frame, only
 
 
@@ -36,3 +38,17 @@ def test_an_older_frame_than_the_newest_changes_no_age(times: tuple[float, float
     assert s.halts() == []
     s.until(2.0)
     assert [h.decided_at for h in s.halts()] == [2.0]
+
+
+def test_the_mass_of_scores_is_the_probability_of_any_label() -> None:
+    scores = Scores(math.log(0.5), math.log(0.25), math.log(0.125))
+    assert scores.mass == pytest.approx(0.875)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, -math.inf, math.inf])
+def test_a_score_that_is_no_number_is_refused_where_it_is_made(wrong: float) -> None:
+    for place in range(3):
+        values = [-1.0, -1.0, -1.0]
+        values[place] = wrong
+        with pytest.raises(ValueError, match="scores must be finite"):
+            Scores(*values)

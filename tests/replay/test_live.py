@@ -113,3 +113,43 @@ def test_faults_failures_and_losses_are_told() -> None:
     released = actions.Release("7-1")
     screen.timeline.stepped(3.0, events.DeadlineReached(), (released,))
     assert "halt 7-1 released" in screen.lines[-1]
+
+
+def test_a_reason_that_follows_is_told_and_one_that_is_owed_is_missed() -> None:
+    screen = Screen()
+    why = Hazard("C1", "L2", "a blade")
+    screen.at(0.0, events.SelfTestPassed(), events.SourceUp("cam"), events.FrameSeen(frame(0.0)))
+    screen.at(0.1, events.FastVerdict(frame(0.0), "fast", Light.RED))
+    curt = Hazard("C1", "L2")
+    for hazard in (curt, why):
+        screen.at(0.2, events.Remarked(frame(0.0), "fast", hazard))
+    screen.at(0.3, events.SlowVerdict(1, danger=True))
+    text = "\n".join(screen.lines)
+    for words in (
+        "fast says RED after ?: no reason given",
+        "fast adds: C1 L2 (no reason given)",
+        "fast adds: C1 L2 a blade",
+        "review 1 says danger after ?: no reason given",
+    ):
+        assert words in text
+
+
+def test_a_person_in_sight_is_told_once_and_owes_no_reason() -> None:
+    screen = Screen()
+    screen.at(0.0, events.SelfTestPassed(), events.SourceUp("cam"), events.FrameSeen(frame(0.0)))
+    seen = {0.1: ("person",), 0.3: ("person",), 0.5: ("person", "child"), 0.7: ()}
+    for t, sights in seen.items():
+        screen.at(t, events.FrameSeen(frame(t)), events.FastVerdict(frame(t), "vlm", Light.GREEN))
+        screen.at(t + 0.1, events.Remarked(frame(t), "vlm", sights=sights))
+    added = [line.partition("adds: ")[2] for line in screen.lines if "adds" in line]
+    assert added == ["person", "child"]
+
+
+def test_a_remark_is_told_again_when_the_light_has_changed() -> None:
+    screen = Screen()
+    screen.at(0.0, events.SelfTestPassed(), events.SourceUp("cam"), events.FrameSeen(frame(0.0)))
+    for t, light in ((0.1, Light.YELLOW), (0.3, Light.YELLOW), (0.5, Light.RED)):
+        screen.at(t, events.FrameSeen(frame(t)), events.FastVerdict(frame(t), "vlm", light))
+        screen.at(t + 0.1, events.Remarked(frame(t), "vlm", Hazard("C3", "L4", "a pan on fire")))
+    added = [line for line in screen.lines if "vlm adds: C3 L4 a pan on fire" in line]
+    assert [line.split()[2] for line in added] == ["YELLOW", "RED"]

@@ -15,6 +15,7 @@ from hdguard.core.types import Hazard
 from hdguard.ingest.base import Frame, SourceReport
 from hdguard.replay.results import FaultHalt, Outcome, Stages, Warned
 from hdguard.runtime.journal import read_journal
+from hdguard.workers.base import Notice
 from tests.fakes import (
     GREEN,
     RED,
@@ -279,7 +280,7 @@ def test_a_brain_killed_near_the_end_is_loaded_again_before_the_next_video() -> 
     up: list[float] = []
     tell = hung.tell
 
-    def told(event: events.BrainDown | events.BrainUp) -> None:
+    def told(event: Notice) -> None:
         up.extend([asyncio.get_running_loop().time()] if isinstance(event, events.BrainUp) else [])
         tell(event)
 

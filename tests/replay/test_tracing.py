@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hdguard.brains.base import BrainError
+from hdguard.brains.base import BrainError, Shot
 from hdguard.brains.trace import (
     TraceFastBrain,
     TraceFastSettings,
@@ -13,7 +13,9 @@ from hdguard.brains.trace import (
     TraceSlowSettings,
     write_trace,
 )
+from hdguard.core.events import SlowVerdict
 from hdguard.core.policy import BrainPlan
+from hdguard.core.types import FrameRef, ImageSpec
 from hdguard.replay.results import Outcome
 from hdguard.workers.base import FastSeat, SlowSeat
 from hdguard.workers.inline import InlineFastSeat, InlineSlowSeat
@@ -115,3 +117,68 @@ def test_a_cancelled_review_is_not_noted_as_an_answer_to_another() -> None:
     fast = ScriptedFastSeat({0.0: GREEN, 1.0: YELLOW, 1.2: RED})
     _, trace = run(TIMES, fast, slow=ScriptedSlowSeat({0.0: True}, latency=0.5))
     assert len(trace["slow"]["slow"]["videos"][CLIP.video]) == 1
+
+
+@pytest.mark.parametrize("bears_it", [True, False])
+def test_a_review_that_was_broken_off_is_broken_off_again_in_a_repetition(
+    tmp_path: Path, *, bears_it: bool
+) -> None:
+    # A brain that needs 3 s for the first review, of which it has one.
+    rows: list[dict[str, Any]] = [
+        {"t": 0.0, "verdict": "safe", "latency": 3.0},
+        {"t": 2.5, "verdict": "danger", "latency": 0.4},
+    ]
+    slow = {"slow": {"videos": {"*": rows}, "interruptible": bears_it}}
+    write_trace(tmp_path / "slow.json", {"format": "hdguard-trace/1", "slow": slow})
+    settings = TraceSlowSettings(str(tmp_path / "slow.json"), "slow")
+    fast = ScriptedFastSeat({0.0: GREEN, 1.0: YELLOW, 1.2: GREEN, 3.0: YELLOW, 3.2: GREEN})
+    calm: dict[str, Any] = {"review_overdue": "caution"}
+    seat = InlineSlowSeat(lambda: TraceSlowBrain(settings), "trace")
+    first, trace = run(TIMES, fast, slow=seat, **calm)
+    errors = [entry.get("error") for entry in entries(trace, "slow", "slow")]
+    assert ("cancelled" in errors) is bears_it
+    assert trace["slow"]["slow"].get("interruptible", False) is bears_it
+    assert (first.warning is not None) is bears_it  # else it is busy when the second one matters
+    again, _ = repeated(tmp_path / "again.json", trace, **calm)
+    assert again == first
+
+
+class Patient:
+    """A SlowBrain that takes 0.8 s for a review, and bears to be interrupted."""
+
+    name = "slow"
+    spec = ImageSpec(4, 3)
+    interruptible = True
+
+    def review(self, review_id: int, trigger: FrameRef, shots: tuple[Shot, ...]) -> SlowVerdict:
+        return SlowVerdict(review_id, danger=False)
+
+    def cost(self, trigger: FrameRef) -> float:
+        return 0.8
+
+
+def test_a_review_that_the_end_of_a_video_broke_off_is_no_danger_and_no_failed_review(
+    tmp_path: Path,
+) -> None:
+    fast = ScriptedFastSeat({0.0: GREEN, 5.8: YELLOW, 6.0: GREEN})
+    seat = InlineSlowSeat(Patient, "fixed")
+    first, trace = run(TIMES, fast, slow=seat, drain=0, journals=tmp_path)
+    assert first.warning is None
+    assert '"action":"Halt"' not in next(tmp_path.glob("*.jsonl")).read_text()
+    [row] = entries(trace, "slow", "slow")
+    assert (row["t"], row["error"]) == (5.8, "cancelled")
+    assert 0.1 < row["latency"] < 0.3  # from the verdict on 5.8 to the video's end
+    again, _ = repeated(tmp_path / "t.json", trace, drain=0)
+    assert again == first
+
+
+def test_a_repetition_that_waits_for_a_review_that_was_broken_off_has_a_failed_one(
+    tmp_path: Path,
+) -> None:
+    fast = ScriptedFastSeat({0.0: GREEN, 5.8: YELLOW, 6.0: GREEN})
+    _, trace = run(TIMES, fast, slow=InlineSlowSeat(Patient, "fixed"), drain=0)
+    again, trace_again = repeated(tmp_path / "t.json", trace)
+    assert again.warning is not None
+    assert again.warning.cause == "review_overdue"
+    [row] = entries(trace_again, "slow", "slow")
+    assert "no review for 5.800 s (it was broken off when recorded)" in row["error"]

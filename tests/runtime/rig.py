@@ -13,7 +13,8 @@ from hdguard.core.policy import SIDECAR, BrainPlan, Policy, SourcePlan
 from hdguard.runtime.observer import Judged, Observer
 from hdguard.runtime.pipeline import Parts, Pipeline
 from hdguard.runtime.virtual_time import run_virtual
-from tests.fakes import ListSource, ScriptedFastSeat, ScriptedSlowSeat, Witness
+from hdguard.workers.base import SlowSeat
+from tests.fakes import ListSource, ScriptedFastSeat, Witness
 
 EventT = TypeVar("EventT", bound=Event)
 ActionT = TypeVar("ActionT", bound=actions.Action)
@@ -25,7 +26,7 @@ REFLEX = BrainPlan("fast", adaptive=False)
 def policy_for(
     sources: Sequence[ListSource],
     brains: Sequence[BrainPlan],
-    slow: ScriptedSlowSeat | None,
+    slow: SlowSeat | None,
     **changes: object,
 ) -> Policy:
     """`sidecar`, with somebody to watch something."""
@@ -70,7 +71,7 @@ def play(
     *sources: ListSource,
     fast: Sequence[ScriptedFastSeat] = (),
     brains: Sequence[BrainPlan] = (REFLEX,),
-    slow: ScriptedSlowSeat | None = None,
+    slow: SlowSeat | None = None,
     actuator: Callable[[], RecordingActuator] = RecordingActuator,
     observers: Sequence[Observer] = (),
     script: Callable[[Pipeline], None] | None = None,

@@ -1,12 +1,13 @@
 """A journal told as a story, in words and times that a person can follow."""
 
 import json
+import math
 import re
 from pathlib import Path
 
 from hdguard.core import actions, events
 from hdguard.core.guard import Guard
-from hdguard.core.types import FrameRef, Hazard
+from hdguard.core.types import FrameRef, Hazard, Scores
 from hdguard.runtime.explain import Line, timeline
 from hdguard.runtime.journal import Journal, Written, read_journal
 from tests.core.story import GREEN, RED, YELLOW, Story, frame
@@ -134,3 +135,42 @@ def test_a_frame_is_told_by_its_media_time(tmp_path: Path) -> None:
     story.at(0.5, events.BrainFailed("cam", "fast", "late", ref))
     said = text(list(timeline(told(tmp_path / "j.jsonl", story))))
     assert "reason late, ref cam at 0.250 s" in said
+
+
+def test_a_warning_or_a_remark_without_a_reason_says_so_and_a_calm_word_needs_none(
+    tmp_path: Path,
+) -> None:
+    ref = frame(0.5)
+    why = Hazard("C1", "L2", "a blade")
+    silent: tuple[events.Event, ...] = (
+        events.FastVerdict(ref, "fast", RED),
+        events.SlowVerdict(3, danger=True, hazard=Hazard("C1")),
+        events.Remarked(ref, "fast", Hazard("", "L4"), ("child", "pan")),
+    )
+    spoken: tuple[events.Event, ...] = (
+        events.FastVerdict(ref, "fast", RED, why),
+        events.FastVerdict(ref, "fast", GREEN),
+        events.SlowVerdict(3, danger=True, hazard=why),
+        events.SlowVerdict(3, danger=False),
+        events.Remarked(ref, "fast", why),
+        events.Remarked(ref, "fast", sights=("person",)),
+    )
+    path = tmp_path / "j.jsonl"
+    journal = Journal(path, Story().guard, 0.0, {})
+    for event in (*silent, *spoken):
+        journal.stepped(0.5, event, ())
+    journal.flush()
+    lines = [x.text for x in timeline(read_journal(path)) if not x.differs]
+    owing = [line.endswith(", no reason given") for line in lines]
+    assert owing == [True] * len(silent) + [False] * len(spoken)
+    assert lines[2] == (
+        "Remarked: ref cam at 0.500 s, brain fast, hazard L4, sights child pan, no reason given"
+    )
+
+
+def test_scores_are_told_as_probabilities(tmp_path: Path) -> None:
+    story = Kept()
+    scores = Scores(math.log(0.5), math.log(0.25), math.log(0.125))
+    story.at(0.5, events.BrainFailed("cam", "fast", "no label", None, scores))
+    said = text(list(timeline(told(tmp_path / "j.jsonl", story))))
+    assert "scores green 0.500 yellow 0.250 red 0.125" in said

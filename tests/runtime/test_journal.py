@@ -46,7 +46,7 @@ def journal(path: Path, boot: int = 7) -> Journal:
 
 
 def test_the_samples_are_of_every_event_and_action() -> None:
-    assert len(EVENTS) == 23
+    assert len(EVENTS) == 24
     assert len(ACTIONS) == 8
     for kind in (*EVENTS, *ACTIONS):
         assert all(value is not None for value in fields(sample(kind)).values())
@@ -84,6 +84,25 @@ def test_what_is_not_given_comes_back_as_not_given(tmp_path: Path) -> None:
     written.flush()
     (step,) = read_journal(path).steps
     assert (step.event, step.actions) == (failed, (permit,))
+
+
+def test_a_journal_from_before_scores_and_scenes_is_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    written = journal(path)
+    ref = FrameRef("cam", 1, 6.0, 1.0)
+    known = (
+        events.FrameSeen(ref, kept=True),
+        events.FastVerdict(ref, "fast", Light.GREEN),
+        events.BrainFailed("cam", "fast", "late", ref),
+    )
+    for event in known:
+        written.stepped(6.0, event, ())
+    written.flush()
+    whole = path.read_text()
+    new = (',"scene_change":false', ',"scores":null')
+    assert [whole.count(field) for field in new] == [1, 2]
+    path.write_text(whole.replace(new[0], "").replace(new[1], ""))
+    assert tuple(step.event for step in read_journal(path).steps) == known
 
 
 def test_the_header_says_how_the_guard_was_made_and_stamps_come_back(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The one path of a frame, told in literal times."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -8,8 +9,9 @@ from hdguard.brains.base import BrainError
 from hdguard.core import actions, events
 from hdguard.core.actions import Action
 from hdguard.core.policy import BrainPlan
-from hdguard.core.types import FrameRef, Light
+from hdguard.core.types import FrameRef, Hazard, Light, Scores
 from hdguard.runtime.observer import Judged, Reviewed
+from hdguard.runtime.pipeline import Pipeline
 from tests.fakes import (
     GREEN,
     RED,
@@ -185,6 +187,37 @@ def test_a_picture_that_cannot_be_converted_is_a_failure_of_that_frame_alone() -
     ]
     judged = [v.ref.media_time for _, v in played.events(events.FastVerdict)]
     assert judged == [0.0, 0.4, 0.6]
+
+
+def test_a_picture_without_a_thumbnail_is_no_new_scene_and_the_run_goes_on() -> None:
+    source = ListSource(every(0.2, 0.6), broken=[0.2], stays=True)
+    played = play(0.7, source, slow=ScriptedSlowSeat())
+    seen = [e for _, e in played.events(events.FrameSeen)]
+    assert [e.kept for e in seen] == [True] * 4
+    assert [e.scene_change for e in seen] == [False] * 4
+
+
+def test_the_scores_of_an_answer_that_meant_no_light_come_with_the_failure() -> None:
+    scores = Scores(-4.0, -5.0, -6.0)
+    fast = ScriptedFastSeat({0.0: BrainError("no label", scores=scores)})
+    played = play(0.1, ListSource([0.0], stays=True), fast=[fast])
+    failed = events.BrainFailed("cam", "fast", "no label", ref(0.0), scores)
+    assert played.events(events.BrainFailed) == [(0.01, failed)]
+
+
+def test_what_a_brain_adds_after_its_verdict_goes_the_way_of_every_event() -> None:
+    fast = ScriptedFastSeat()
+    remark = events.Remarked(ref(0.0), "fast", Hazard(text="a knife at the edge"))
+
+    stranger = replace(remark, ref=replace(ref(0.0), source_id="the video before"))
+
+    def script(_: Pipeline) -> None:
+        for each in (stranger, remark):
+            asyncio.get_running_loop().call_at(0.1, fast.tell, each)
+
+    played = play(0.3, ListSource([0.0, 0.2], stays=True), fast=[fast], script=script)
+    assert played.events(events.Remarked) == [(0.1, remark)]
+    assert played.halts() == []
 
 
 def test_the_stamps_of_an_answer_come_just_before_its_event() -> None:

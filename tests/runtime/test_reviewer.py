@@ -2,14 +2,17 @@
 
 import asyncio
 
-from hdguard.brains.base import BrainError
+from hdguard.brains.base import BrainError, Shot
 from hdguard.core import actions, events
+from hdguard.core.events import SlowVerdict
 from hdguard.core.guard import Guard
 from hdguard.core.policy import BrainPlan
-from hdguard.core.types import FrameRef
+from hdguard.core.types import FrameRef, ImageSpec
 from hdguard.ingest.base import Frame
 from hdguard.runtime.reviewer import Reviewer
 from hdguard.runtime.virtual_time import run_virtual
+from hdguard.workers.base import SlowSeat
+from hdguard.workers.inline import InlineSlowSeat
 from tests.core.story import watching
 from tests.fakes import (
     GREEN,
@@ -36,7 +39,7 @@ def frame(t: float, *, broken: bool = False) -> Frame:
 class Desk:
     """A reviewer with what it dispatched."""
 
-    def __init__(self, slow: ScriptedSlowSeat | None) -> None:
+    def __init__(self, slow: SlowSeat | None) -> None:
         self.guard = Guard(watching(), 0.0)
         self.said: list[tuple[float, events.ReviewEvent]] = []
         self.witness = Witness()
@@ -131,6 +134,93 @@ def test_a_cancelled_question_in_hand_keeps_the_brain_busy_until_it_has_answered
     assert slow.killed == []
 
 
+class Interruptible:
+    """A SlowBrain that takes 0.5 s for a review and bears to be interrupted."""
+
+    name = "slow"
+    spec = ImageSpec(4, 3)
+    interruptible = True
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def review(self, review_id: int, trigger: FrameRef, shots: tuple[Shot, ...]) -> SlowVerdict:
+        self.asked.append(review_id)
+        return SlowVerdict(review_id, danger=False)
+
+    def cost(self, trigger: FrameRef) -> float:
+        return 0.5
+
+
+def test_a_brain_that_bears_it_is_called_back_and_asked_the_next_question_at_once() -> None:
+    brain = Interruptible()
+    desk = Desk(InlineSlowSeat(lambda: brain, "fixed"))
+    desk.see(0.0)
+    desk.ask(1, 0.0)
+    desk.ask(2, 0.0)
+    desk.work(3.0, (0.2, actions.CancelReview(1)))
+    assert brain.asked == [1, 2]
+    assert desk.said == [
+        (0.2, events.ReviewFailed(1, "cancelled")),
+        (0.7, SlowVerdict(2, danger=False)),
+    ]
+
+
+def test_a_desk_that_rests_calls_back_a_brain_that_bears_it() -> None:
+    desk = Desk(InlineSlowSeat(Interruptible, "fixed"))
+    desk.see(0.0)
+    desk.ask(1, 0.0)
+
+    async def story() -> float:
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(desk.reviewer.work(group))
+            await asyncio.sleep(0.2)
+            await desk.reviewer.rest()
+            rested = asyncio.get_running_loop().time()
+            desk.ask(2, 0.0)  # a trigger that waited for the first review to end
+            await desk.reviewer.rest()
+            await asyncio.sleep(5.0)
+            working.cancel()
+        return rested
+
+    assert run_virtual(story()) == 0.2
+    # Nothing: to the guard a review without an answer is a danger.
+    assert desk.said == []
+    assert len(desk.witness.stamps) == 1
+
+
+def test_a_question_that_is_cancelled_while_its_pictures_are_made_is_not_asked() -> None:
+    slow = ScriptedSlowSeat()
+    desk = Desk(slow)
+    for t in (0.0, 0.2):
+        desk.see(t)
+    desk.ask(1, 0.0, 0.2)
+
+    async def story() -> None:
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(desk.reviewer.work(group))
+            for _ in range(3):  # the first picture is made
+                await asyncio.sleep(0)
+            desk.reviewer.take(actions.CancelReview(1))
+            await asyncio.sleep(1.0)
+            working.cancel()
+
+    run_virtual(story())
+    assert slow.asked == []
+    assert slow.cancelled == [1]
+    assert desk.said == [(0.0, events.ReviewFailed(1, "cancelled"))]
+
+
+def test_a_cancel_that_comes_after_the_answer_reaches_nobody() -> None:
+    slow = ScriptedSlowSeat(latency=0.3)
+    desk = Desk(slow)
+    desk.see(0.0)
+    desk.ask(1, 0.0)
+    desk.work(2.0, (0.5, actions.CancelReview(1)))
+    assert slow.cancelled == []
+    assert len(desk.said) == 1
+
+
 def test_a_desk_that_rests_finishes_the_question_in_hand_and_asks_no_other() -> None:
     slow = ScriptedSlowSeat(latency=0.5)
     desk = Desk(slow)
@@ -150,6 +240,7 @@ def test_a_desk_that_rests_finishes_the_question_in_hand_and_asks_no_other() -> 
 
     assert run_virtual(story()) == 0.5
     assert [a.review_id for a in slow.asked] == [1]
+    assert [e.review_id for _, e in verdicts(desk)] == [1]
 
 
 def test_a_review_without_an_answer_is_killed_and_reported_and_the_next_one_asked() -> None:

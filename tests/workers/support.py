@@ -12,8 +12,8 @@ import numpy as np
 import uvloop
 
 from hdguard.brains.base import BrainError, Shot
-from hdguard.core.events import BrainDown, BrainUp
 from hdguard.core.types import FrameRef
+from hdguard.workers.base import Notice
 from hdguard.workers.seats import WorkerFastBrain, WorkerSlowBrain
 from hdguard.workers.supervisor import WorkerSettings
 from tests.workers.command_brain import FAST, RELEASE, SLOW, SPEC
@@ -56,15 +56,15 @@ async def reason(call: Coroutine[Any, Any, object]) -> str:
 
 
 class Ear:
-    """Hears BrainDown and BrainUp."""
+    """Hears BrainDown, BrainUp and Remarked."""
 
     def __init__(self) -> None:
-        self.heard: asyncio.Queue[BrainDown | BrainUp] = asyncio.Queue()
+        self.heard: asyncio.Queue[Notice] = asyncio.Queue()
 
-    def __call__(self, event: BrainDown | BrainUp) -> None:
+    def __call__(self, event: Notice) -> None:
         self.heard.put_nowait(event)
 
-    async def next(self) -> BrainDown | BrainUp:
+    async def next(self) -> Notice:
         async with asyncio.timeout(PATIENCE):
             return await self.heard.get()
 
@@ -77,8 +77,12 @@ def fast(
     return WorkerFastBrain(target, settings or {}, "command", SPEC, worker or WorkerSettings())
 
 
-def slow(worker: WorkerSettings | None = None) -> WorkerSlowBrain:
-    return WorkerSlowBrain(SLOW, {}, "command", SPEC, worker or WorkerSettings())
+def slow(
+    settings: Mapping[str, object] | None = None,
+    target: str = SLOW,
+    worker: WorkerSettings | None = None,
+) -> WorkerSlowBrain:
+    return WorkerSlowBrain(target, settings or {}, "command", SPEC, worker or WorkerSettings())
 
 
 def open_fds() -> set[str]:

@@ -51,6 +51,20 @@ def test_a_worker_that_is_gone_is_none_even_in_mid_message() -> None:
     with_channel(story)
 
 
+def test_a_worker_sees_without_waiting_whether_a_message_is_there() -> None:
+    ours, theirs = socket.socketpair()
+    worker = WorkerChannel(theirs)
+    with theirs:
+        with ours:
+            assert not worker.waits()
+            ours.sendall(wire.encode(wire.Ping()))
+            assert worker.waits()
+            assert worker.receive() == wire.Ping()
+            assert not worker.waits()
+        assert worker.waits()  # the end is news too
+        assert worker.receive() is None
+
+
 @pytest.mark.parametrize("cut", [0, 2, 6])
 def test_a_supervisor_that_is_gone_is_none_even_in_mid_message(cut: int) -> None:
     ours, theirs = socket.socketpair()

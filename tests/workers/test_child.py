@@ -7,17 +7,29 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hdguard.core.events import Remarked
 from hdguard.core.types import Light
 from hdguard.workers import child, wire
 from hdguard.workers.channel import WorkerChannel
 from hdguard.workers.ring import Ring
 from tests.workers import command_brain
-from tests.workers.command_brain import DARK, GREEN, RED, SPEC, UNPARSED
+from tests.workers.command_brain import (
+    DARK,
+    GATE,
+    GREEN,
+    LISTEN,
+    RED,
+    SCORES,
+    SPEC,
+    UNPARSED,
+    WORK,
+)
 from tests.workers.support import PATIENCE, ref
 
 LOAD = wire.Load("fast", command_brain.FAST, {}, 2, SPEC.max_bytes)
@@ -49,6 +61,15 @@ class Child:
         data = self.pipe.recv(size, socket.MSG_WAITALL)
         assert len(data) == size
         return data
+
+    def assess(self, call_id: int, command: float) -> wire.Reply:
+        self.tell(wire.Assess(call_id, wire.Picture(ref(command), 0, 6, 8)))
+        return self.hear()
+
+    def hear_past_remarks(self) -> wire.Reply:
+        while isinstance(reply := self.hear(), wire.Remarked):
+            pass
+        return reply
 
 
 @contextmanager
@@ -163,3 +184,114 @@ def test_the_supervisor_names_the_child_that_there_is() -> None:
     from hdguard.workers.process import CHILD  # noqa: PLC0415
 
     assert child.__name__ == CHILD
+
+
+# Afterthoughts.
+
+
+@contextmanager
+def a_pensive_child(**settings: str) -> Iterator[Child]:
+    with a_child() as it:
+        it.tell(wire.Load("fast", command_brain.PENSIVE, dict(settings), 2, SPEC.max_bytes))
+        it.hear()
+        ready = it.hear()
+        assert isinstance(ready, wire.Ready)
+        assert (ready.fingerprint, ready.warm_p99) == ("weights 1, prompt 2", 0.125)
+        it.ring.write(0, np.zeros((6, 8, 3), np.uint8))
+        yield it
+
+
+def test_a_reason_follows_its_verdict_and_is_cut_to_what_a_screen_holds() -> None:
+    with a_pensive_child() as it:
+        assert isinstance(it.assess(3, RED), wire.Assessed)
+        remarked = it.hear()
+        assert isinstance(remarked, wire.Remarked)
+        assert remarked.call_id == 3
+        said = remarked.remark
+        assert isinstance(said, Remarked)
+        assert (said.ref, said.brain) == (ref(RED), "command")
+        assert (said.hazard.category, said.hazard.severity) == ("C3", "L2")
+        assert len(said.hazard.text) == child.MOST_TEXT == 300
+        assert said.sights == tuple(f"thing {n}" for n in range(child.MOST_SIGHTS))
+
+
+def test_an_afterthought_without_an_end_never_delays_the_next_frame(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    with a_pensive_child(closed=str(closed)) as it:
+        yellow = it.assess(1, LISTEN)
+        assert isinstance(yellow, wire.Assessed)
+        assert yellow.verdict.scores == SCORES
+        assert isinstance(it.hear(), wire.Remarked)
+        it.tell(wire.Ping())
+        assert it.hear_past_remarks() == wire.Pong()
+        assert isinstance(it.hear(), wire.Remarked)  # a sign of life does not end the thought
+        assert not closed.exists()
+        it.tell(wire.Assess(2, wire.Picture(ref(WORK), 0, 6, 8)))
+        again = replace(yellow.verdict, ref=ref(WORK))
+        assert it.hear_past_remarks() == wire.Assessed(2, again, goes_on=True)
+        assert closed.exists()
+        it.tell(wire.Stop())
+        assert it.process.wait(PATIENCE) == 0
+
+
+def test_a_brain_that_fails_when_its_afterthought_is_dropped_judges_the_next_frame() -> None:
+    with a_pensive_child(closed="/nowhere/closed") as it:
+        for call_id in range(3):
+            it.tell(wire.Assess(call_id, wire.Picture(ref(LISTEN), 0, 6, 8)))
+            answer = it.hear_past_remarks()
+            assert isinstance(answer, wire.Assessed)
+            assert answer.call_id == call_id
+            assert isinstance(it.hear(), wire.Remarked)  # the afterthought is at work
+
+
+def test_it_is_told_whether_an_afterthought_goes_on_and_when_it_has_ended() -> None:
+    with a_pensive_child() as it:
+        red = it.assess(1, RED)
+        assert isinstance(red, wire.Assessed)
+        assert red.goes_on
+        assert it.hear_past_remarks() == wire.Settled(1)
+        it.tell(wire.Ping())
+        assert it.hear() == wire.Pong()
+    with a_child() as it:
+        it.tell(LOAD)
+        it.hear()
+        it.hear()
+        green = it.assess(1, GREEN)
+        assert isinstance(green, wire.Assessed)
+        assert not green.goes_on
+
+
+def test_a_brain_that_has_nothing_to_add_lives_on_and_one_with_a_defect_does_not() -> None:
+    with a_pensive_child() as it:
+        assert isinstance(it.assess(1, GREEN), wire.Assessed)
+        assert it.hear() == wire.Settled(1)
+        assert isinstance(it.assess(2, DARK), wire.Unseen)
+        assert isinstance(it.assess(3, GATE), wire.Assessed)
+        assert it.process.wait(PATIENCE) == 1
+        assert it.process.stderr is not None
+        assert "ZeroDivisionError: a defect of the afterthought" in it.process.stderr.read()
+
+
+# Where it may run.
+
+
+def test_it_imports_only_what_an_environment_made_for_one_model_has() -> None:
+    code = "import hdguard.workers.child, sys; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    ours = {name for name in loaded if name.startswith("hdguard.")}
+    core = {name for name in ours if name.startswith("hdguard.core")}
+    assert ours - core == {
+        "hdguard.brains",
+        "hdguard.brains.base",
+        "hdguard.workers",
+        *(f"hdguard.workers.{name}" for name in ("channel", "child", "interrupt", "ring", "wire")),
+    }
+    bare = subprocess.run(
+        [sys.executable, "-c", "import numpy.typing, msgspec, sys; print(*sorted(sys.modules))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tops = {name.split(".")[0] for name in loaded - set(bare.stdout.split())}
+    assert tops - set(sys.stdlib_module_names) == {"hdguard"}

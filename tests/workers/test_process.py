@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hdguard.core.events import FastVerdict
+from hdguard.core.events import BrainDown, BrainUp, CannotSee, FastVerdict, Remarked
 from hdguard.workers import process as process_module
 from hdguard.workers import wire
 from hdguard.workers.channel import SupervisorChannel
@@ -19,11 +19,12 @@ from hdguard.workers.process import WorkerProcess
 from hdguard.workers.ring import Ring
 from hdguard.workers.supervisor import WorkerSettings
 from tests.workers import command_brain
-from tests.workers.command_brain import SPEC, WHERE
+from tests.workers.command_brain import DARK, GREEN, PENSIVE, PONDER, RED, SPEC, WHERE
 from tests.workers.support import (
     LOOPS,
     PATIENCE,
     REPOSITORY,
+    Ear,
     children,
     fast,
     open_fds,
@@ -103,11 +104,11 @@ class Impostor:
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("pipe.sendall(wire.encode(wire.Hello(99)))", "another one: it speaks 99, not 1"),
+        ("pipe.sendall(wire.encode(wire.Hello(99)))", "another one: it speaks 99, not 3"),
         ("pipe.sendall(b'GET / HTTP/1.1')", "over the limit"),
         ("pipe.sendall(b'\\0\\0\\0\\1\\xc1')", "cannot be read"),
         (
-            "pipe.sendall(wire.encode(wire.Hello(1)) + wire.encode(wire.Pong()))",
+            "pipe.sendall(wire.encode(wire.Hello(wire.PROTOCOL)) + wire.encode(wire.Pong()))",
             "worker said Pong while loading",
         ),
     ],
@@ -123,7 +124,7 @@ def test_a_worker_that_speaks_otherwise_is_a_clear_error(
     ("code", "says"),
     [
         ("pipe.sendall(b'GET / HTTP/1.1')", "over the limit"),
-        ("pipe.sendall(wire.encode(wire.Hello(1)))", "sent Hello out of turn"),
+        ("pipe.sendall(wire.encode(wire.Hello(wire.PROTOCOL)))", "sent Hello out of turn"),
         ("pipe.close(); import threading; threading.Event().wait()", "closed its pipe"),
     ],
 )
@@ -243,3 +244,71 @@ def test_a_worker_in_mid_call_dies_with_its_parent() -> None:
     ended, _, _ = select.select([worker], [], [], PATIENCE)
     os.close(worker)
     assert ended
+
+
+def test_a_worker_lost_in_one_step_of_an_afterthought_is_not_taken_for_dead(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+
+    async def story() -> None:
+        stopped = fast(worker=WorkerSettings(ping_interval=0.2, restarts_per_minute=0))
+        thinker = fast({"gate": str(gate)}, PENSIVE, WorkerSettings(ping_interval=0.02))
+        stopped_ear, ear = Ear(), Ear()
+        for seat, listener in ((stopped, stopped_ear), (thinker, ear)):
+            seat.listen(listener)
+            await seat.start()
+        assert isinstance(await thinker.assess(shot(PONDER)), FastVerdict)
+        assert stopped.pid is not None
+        os.kill(stopped.pid, signal.SIGSTOP)
+        # The time of twenty pings to the thinker, which it cannot answer.
+        assert await stopped_ear.next() == BrainDown("command", latched=True)
+        assert ear.heard.empty()
+        await asyncio.to_thread(gate.write_text, "a blade")
+        remark = await ear.next()
+        assert isinstance(remark, Remarked)
+        assert remark.hazard.text == "a blade"
+        assert isinstance(await thinker.assess(shot(PONDER)), FastVerdict)  # the same worker
+        await stopped.close()
+        await thinker.close()
+        assert ear.heard.empty()
+
+    run(story())
+
+
+def test_a_worker_that_never_comes_back_from_an_afterthought_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "THOUGHT_LIMIT", 0.3)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+
+    async def story() -> None:
+        seat, ear = fast({"gate": str(gate)}, PENSIVE, WorkerSettings(ping_interval=0.02)), Ear()
+        seat.listen(ear)
+        await seat.start()
+        await seat.assess(shot(PONDER))
+        assert await ear.next() == BrainDown("command")
+        why = await reason(seat.assess(shot(GREEN)))
+        assert "answered no ping for 0.3 s while lost in an afterthought" in why
+        assert await ear.next() == BrainUp("command")
+        await seat.close()
+
+    run(story())
+
+
+def test_a_worker_whose_afterthought_is_over_must_answer_a_ping_as_any_idle_one() -> None:
+    async def story() -> None:
+        seat, ear = fast({}, PENSIVE, WorkerSettings(ping_interval=0.1)), Ear()
+        seat.listen(ear)
+        await seat.start()
+        await seat.assess(shot(RED))
+        assert isinstance(await ear.next(), Remarked)
+        # What it says comes in order: behind this answer that thought is over, and there is no new.
+        assert isinstance(await seat.assess(shot(DARK)), CannotSee)
+        assert seat.pid is not None
+        os.kill(seat.pid, signal.SIGSTOP)
+        assert await ear.next() == BrainDown("command")
+        assert "for 0.1 s while idle" in await reason(seat.assess(shot(GREEN)))
+        await seat.close()
+
+    run(story())

@@ -25,6 +25,18 @@ def test_what_one_side_writes_the_other_side_reads() -> None:
     other.close()
 
 
+def test_a_cancelled_call_is_noted_beside_the_pictures_and_seen_by_the_other_side() -> None:
+    ring = Ring.create(2, 60)
+    other = Ring(os.dup(ring.fd), 2, 60)
+    ring.write(1, picture(255))
+    assert other.cancelled == 0
+    ring.cancel(2**40)
+    assert other.cancelled == 2**40
+    assert np.array_equal(other.read(1, 4, 5), picture(255))
+    ring.close()
+    other.close()
+
+
 def test_a_picture_that_was_read_stays_when_its_slot_is_written_again() -> None:
     ring = Ring.create(1, 60)
     ring.write(0, picture(1))

@@ -10,6 +10,7 @@ import pytest
 from hdguard.brains.base import BrainError
 from hdguard.core.events import BrainDown, BrainUp, FastVerdict
 from hdguard.core.types import ImageSpec
+from hdguard.workers.base import Notice
 from hdguard.workers.budget import RestartBudget
 from hdguard.workers.process import WorkerProcess
 from hdguard.workers.seats import WorkerFastBrain
@@ -415,7 +416,7 @@ def test_a_listener_that_fails_ends_the_supervisor_and_not_in_silence() -> None:
     async def story() -> None:
         seat, ear = fast(), Ear()
 
-        def listener(event: BrainDown | BrainUp) -> None:
+        def listener(event: Notice) -> None:
             ear(event)
             if isinstance(event, BrainUp):
                 raise ZeroDivisionError

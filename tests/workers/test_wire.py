@@ -1,10 +1,13 @@
 """Messages survive the pipe; what is no message is a BrainError."""
 
+import math
+import struct
+
 import pytest
 
 from hdguard.brains.base import BrainError
-from hdguard.core.events import CannotSee, FastVerdict, SlowVerdict
-from hdguard.core.types import Hazard, ImageSpec, Light
+from hdguard.core.events import CannotSee, FastVerdict, Remarked, SlowVerdict
+from hdguard.core.types import Hazard, ImageSpec, Light, Scores
 from hdguard.workers import wire
 from tests.workers.support import ref
 
@@ -20,9 +23,15 @@ REPLIES: list[wire.Reply] = [
     wire.Hello(wire.PROTOCOL),
     wire.Ready("reflex", ImageSpec(448, None)),
     wire.Assessed(1, FastVerdict(ref(1 / 3), "b", Light.RED, Hazard("C1", "L4", "ü"))),
+    wire.Assessed(1, FastVerdict(ref(0.5), "b", Light.GREEN, scores=Scores(-0.1, -3.0, -1 / 3))),
+    wire.Assessed(1, FastVerdict(ref(0.5), "b", Light.RED), goes_on=True),
+    wire.Settled(1),
+    wire.Remarked(1, Remarked(ref(0.5), "b", Hazard(text="ü"), ("child", "pan"))),
+    wire.Ready("vlm", ImageSpec(448, 448), "weights 1", 0.125, interruptible=True),
     wire.Unseen(2, CannotSee(ref(0.2), "b", "dark")),
     wire.Reviewed(3, SlowVerdict(9, danger=True)),
     wire.Failed(4, "unparsed"),
+    wire.Failed(4, "no label", Scores(-5.0, -6.0, -7.0)),
     wire.Pong(),
 ]
 
@@ -78,3 +87,11 @@ def test_a_message_over_the_limit_is_an_error_on_both_sides() -> None:
 def test_settings_that_are_not_plain_data_are_an_error() -> None:
     with pytest.raises(BrainError, match="Load message holds more than plain data"):
         wire.encode(wire.Load("fast", "a:B", {"brain": object()}, 2, 9))
+
+
+def test_scores_that_are_no_numbers_do_not_pass() -> None:
+    body = wire.encode(wire.Failed(4, "no label", Scores(-5.0, -6.0, -7.0)))[wire.PREFIX :]
+    five, nan = struct.pack(">d", -5.0), struct.pack(">d", math.nan)
+    assert body.count(five) == 1
+    with pytest.raises(BrainError, match="scores must be finite"):
+        wire.decode_reply(body.replace(five, nan))
