@@ -12,6 +12,7 @@ BENCHES = {
     "cadence": "benchmarks.cadence:run",
     "halt": "benchmarks.halt_delivery:run",
     "reflex": "benchmarks.reflex_flow:run",
+    "brains": "benchmarks.brain_latency:run",
 }
 
 

@@ -1,13 +1,12 @@
-"""The composition root: the only file that names concrete parts and puts them together."""
+"""The composition root: it alone, with `seating` for the brains, names concrete parts."""
 
 import asyncio
-import importlib
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, fields, replace
-from functools import cache, partial
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import uvloop
 
@@ -21,13 +20,9 @@ from hdguard.brains.trace import TraceRecorder, write_trace
 from hdguard.config import (
     Config,
     ConfigError,
-    FastConfig,
-    SlowConfig,
-    digests,
-    settings_of,
     shown,
 )
-from hdguard.core.policy import HIGH_FPS, BrainPlan, Policy
+from hdguard.core.policy import Policy
 from hdguard.demo_robot import Chassis, run_demo_robot
 from hdguard.ingest.base import FrameSource, SourceError
 from hdguard.ingest.file import FileSettings, FileSource
@@ -39,29 +34,13 @@ from hdguard.replay.runner import BOOT, Crew, VideoSettings, run_video
 from hdguard.robot import RobotSettings
 from hdguard.runtime.observer import Observer
 from hdguard.runtime.virtual_time import run_virtual
-from hdguard.workers.base import FastSeat, Seat, SlowSeat
-from hdguard.workers.inline import Cost, InlineFastSeat, InlineSlowSeat
-from hdguard.workers.seats import WorkerFastBrain, WorkerSlowBrain
-from hdguard.workers.thread import ThreadFastSeat
-
-FAST_BRAINS = {
-    "reflex": "hdguard.brains.reflex:ReflexFastBrain",
-    "trace": "hdguard.brains.trace:TraceFastBrain",
-}
-SLOW_BRAINS = {
-    "reflex-slow": "hdguard.brains.reflex_slow:ReflexSlowBrain",
-    "trace": "hdguard.brains.trace:TraceSlowBrain",
-}
+from hdguard.seating import Pace, Seating
+from hdguard.workers.inline import Cost
 
 READY_WITHIN = 5.0
 """Seconds; the embedded broker answers in milliseconds."""
 
 EXAMPLES = Path(__file__).parent / "examples" / "clips"
-
-NOBODY = "none"
-"""The name of no SlowBrain."""
-
-Pace = Literal["realtime", "virtual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +60,14 @@ class ReplayPlan:
     drain: float | None = None
 
     @property
-    def policy(self) -> Policy:
-        """The policy with its brains.
+    def seating(self) -> Seating:
+        """The brains."""
+        return Seating(self.config, self.pace, self.cost)
 
-        Raises:
-            ConfigError: a brain's name is unknown, is used twice, or its settings are wrong.
-        """
-        config = self.config
-        plans = [
-            _brain_plan(fast, _settings(FAST_BRAINS, fast, f"fast.{n}").name)
-            for n, fast in enumerate(config.fast)
-        ]
-        slow = _settings(SLOW_BRAINS, config.slow, "slow").name if config.slow else ""
-        names = [plan.name for plan in plans] + ([slow] if slow else [])
-        if len(set(names)) < len(names):
-            msg = f"two brains have one name: {sorted(names)}; set settings.name"
-            raise ConfigError(msg)
-        return replace(config.policy.policy(), brains=tuple(plans), slow=slow)
+    @property
+    def policy(self) -> Policy:
+        """The policy with its brains; a `ConfigError` if they are wrong."""
+        return self.seating.policy
 
     @property
     def header(self) -> dict[str, Any]:
@@ -110,7 +80,7 @@ class ReplayPlan:
             "cost": self.cost or "declared",
             "drain": self.drain_seconds(policy),
             "settings": shown(self.config),
-            "files": digests(self.config),
+            "files": self.seating.digests,
         }
 
     def drain_seconds(self, policy: Policy) -> float:
@@ -127,103 +97,6 @@ class ReplayPlan:
             journals=folder.journals,
             flush_every=0.5 if self.pace == "realtime" else 0.0,
         )
-
-
-def with_brains(config: Config) -> Config:
-    """The configuration, with the embedded brains where it names no FastBrain."""
-    fast = config.fast or (FastConfig("reflex"),)
-    slow = config.slow
-    if slow is None and all(each.brain == "reflex" for each in fast):
-        slow = SlowConfig("reflex-slow")
-    return replace(config, fast=fast, slow=None if slow and slow.brain == NOBODY else slow)
-
-
-def _brain_plan(fast: FastConfig, name: str) -> BrainPlan:
-    """What the guard must know of a FastBrain; the brain knows if it bears 1 frame a second."""
-    bears = _resolve(FAST_BRAINS[fast.brain]).adaptive
-    adaptive = bears if fast.adaptive is None else fast.adaptive
-    if not bears and (adaptive or fast.fps < HIGH_FPS):
-        msg = f"brain {name}: it misses below {HIGH_FPS:g} frames a second: leave adaptive and fps"
-        raise ConfigError(msg)
-    return BrainPlan(name, fast.required, adaptive, fast.fps, fast.deadline)
-
-
-def _resolve(target: str) -> Any:
-    module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-def _settings(table: dict[str, str], chosen: FastConfig | SlowConfig, where: str) -> Any:
-    """The chosen brain's own settings, checked."""
-    if chosen.brain not in table:
-        msg = f"{where}.brain: no brain is called {chosen.brain!r}; there are {sorted(table)}"
-        raise ConfigError(msg)
-    kind = _resolve(table[chosen.brain])
-    return settings_of(kind.Settings, chosen.settings, f"{where}.settings")
-
-
-def _playing(settings: Any, pace: Pace) -> Any:
-    """A brain that plays recorded time really takes it where time is real."""
-    if any(f.name == "play" for f in fields(settings)):
-        return replace(settings, play=pace == "realtime")
-    return settings
-
-
-@cache
-def _brain(target: str, settings: Any) -> Any:
-    """A brain of this process: it is loaded once and outlives the video's event loop."""
-    return _resolve(target)(settings)
-
-
-def _cost(plan: ReplayPlan, brain: str) -> Cost:
-    return plan.cost or ("trace" if brain == "trace" else "fixed")
-
-
-def _fast_seat(plan: ReplayPlan, fast: FastConfig) -> FastSeat:
-    target = FAST_BRAINS[fast.brain]
-    settings = _playing(_settings(FAST_BRAINS, fast, "fast"), plan.pace)
-    build: Callable[[], Any] = partial(_brain, target, settings)
-    if plan.pace == "virtual":
-        return InlineFastSeat(build, _cost(plan, fast.brain), fast.cost)
-    if fast.seat == "thread":
-        # Not from the cache: a thread that is replaced must not share its brain with the old one.
-        return ThreadFastSeat(
-            partial(_resolve(target), settings), plan.config.worker.restarts_per_minute
-        )
-    return WorkerFastBrain(
-        target, asdict(settings), settings.name, settings.spec, plan.config.worker
-    )
-
-
-def _slow_seat(plan: ReplayPlan, slow: SlowConfig) -> SlowSeat:
-    target = SLOW_BRAINS[slow.brain]
-    settings = _playing(_settings(SLOW_BRAINS, slow, "slow"), plan.pace)
-    if plan.pace == "virtual":
-        build = partial(_brain, target, settings)
-        return InlineSlowSeat(build, _cost(plan, slow.brain), slow.cost)
-    return WorkerSlowBrain(
-        target, asdict(settings), settings.name, settings.spec, plan.config.worker
-    )
-
-
-@asynccontextmanager
-async def crew(plan: ReplayPlan) -> AsyncIterator[Crew]:
-    """The brains in their seats, ready; closed at the end.
-
-    Raises:
-        BrainError: one cannot be loaded or was not ready in time.
-    """
-    fast = [_fast_seat(plan, each) for each in plan.config.fast]
-    slow = _slow_seat(plan, plan.config.slow) if plan.config.slow else None
-    seats: list[Seat] = [*fast, *([slow] if slow else [])]
-    async with AsyncExitStack() as stack:
-        for seat in seats:
-            stack.push_async_callback(seat.close)
-        started = await asyncio.gather(*(seat.start() for seat in seats), return_exceptions=True)
-        for failure in started:
-            if failure is not None:
-                raise failure
-        yield Crew({seat.name: seat for seat in fast}, slow)
 
 
 class ReplayStage:
@@ -316,7 +189,7 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[str]:
 
 
 async def _run_one(plan: ReplayPlan, entry: Entry, folder: RunFolder) -> VideoResult:
-    async with crew(plan) as ready:
+    async with plan.seating.crew() as ready:
         return await _run(plan, entry, ready, ReplayStage(plan), folder)
 
 
@@ -332,7 +205,7 @@ async def _run_in_realtime(
     done: Done,
     watch: Callable[[Entry], Observer] | None,
 ) -> None:
-    async with crew(plan) as ready, EmbeddedBroker(plan.config.broker) as broker:
+    async with plan.seating.crew() as ready, EmbeddedBroker(plan.config.broker) as broker:
         stage = ReplayStage(plan, broker, watch)
         for entry in entries:
             done(await _run(plan, entry, ready, stage, folder))

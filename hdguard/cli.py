@@ -1,7 +1,8 @@
 """The commands. Each does one thing, says what went wrong and what to do, and sets its exit code.
 
 0 all is well · 1 it ran, and something in it failed · 2 wrong usage · 65 the data are wrong
-(dataset, annotations, journal, trace) · 78 the configuration is wrong · 130 interrupted.
+(dataset, annotations, journal, trace), or a brain cannot be loaded · 78 the configuration is wrong ·
+130 interrupted.
 """
 
 import math
@@ -16,15 +17,15 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hdguard import __version__, app, cli_robot
+from hdguard import __version__, app, cli_robot, cli_tune
 from hdguard.cli_errors import INTERRUPTED, errors, new_folder, say_error
+from hdguard.cli_models import models
 from hdguard.config import (
     ABSENT,
     Config,
     ConfigError,
     FastConfig,
     SlowConfig,
-    digests,
     load_config,
     shown,
 )
@@ -39,6 +40,7 @@ from hdguard.replay.report import make_console, print_comparison, print_predicti
 from hdguard.replay.results import VideoResult, read_results
 from hdguard.runtime.explain import timeline
 from hdguard.runtime.journal import read_journal
+from hdguard.seating import FAST_BRAINS, SLOW_BRAINS, Pace, argument_of, with_brains
 from hdguard.workers.inline import Cost
 
 cli = typer.Typer(
@@ -49,6 +51,7 @@ cli = typer.Typer(
 )
 dataset = typer.Typer(no_args_is_help=True, help="Look at a dataset without running anything.")
 cli.add_typer(dataset, name="dataset")
+cli.add_typer(models, name="models")
 
 Preset = Literal["sidecar", "paper"]
 assert set(get_args(Preset)) == set(PRESETS)
@@ -60,6 +63,7 @@ ConfigFile = Annotated[Path | None, typer.Option(help="Configuration (TOML).", m
 
 
 cli.command(epilog="Examples:\n\n  hdguard demo\n\n  hdguard demo --keep")(cli_robot.demo)
+cli.command(epilog=cli_tune.TUNE_EXAMPLES)(cli_tune.tune)
 cli.command(epilog=cli_robot.ROBOT_EXAMPLES)(cli_robot.robot)
 cli.command(epilog="Examples:\n\n  hdguard schema\n\n  hdguard schema halt")(cli_robot.schema)
 
@@ -75,6 +79,8 @@ def main() -> None:
     "  hdguard replay data/ --fast trace:t.json --slow trace:t.json --pace virtual --workers 2\n\n"
     "  hdguard replay data/ --policy paper --pace virtual --cost none --drain 0 --fast trace:t.json"
     "\n\n"
+    "  hdguard replay data/ --fast transformers:qwen3-vl-4b --slow openai:http://127.0.0.1:8001/v1"
+    "\n\n"
     "  hdguard replay data/ --config hdguard.toml --out runs/night --resume"
 )
 def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -84,9 +90,16 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = None,
     slow: Annotated[str | None, typer.Option(help="SlowBrain, as NAME or NAME:PATH.")] = None,
     config: ConfigFile = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Brains and deadlines; `hdguard models` lists them.")
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="For models that name none: cuda:N, a GPU's UUID, or cpu."),
+    ] = None,
     policy: Annotated[Preset | None, typer.Option(help="Default: the configuration's.")] = None,
     pace: Annotated[
-        app.Pace, typer.Option(help="Only realtime gives latencies that may be quoted.")
+        Pace, typer.Option(help="Only realtime gives latencies that may be quoted.")
     ] = "realtime",
     cost: Annotated[
         Cost | None, typer.Option(help="What a brain costs in the virtual pace.")
@@ -117,7 +130,10 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         if resume and out is None:
             msg = "--resume: say which run with --out DIR"
             raise FolderError(msg)
-        settings = _configured(config, fast or [], slow, policy, stop_time)
+        chosen = _configured(config, fast or [], slow, policy, stop_time)
+        if profile is not None:
+            chosen = replace(chosen, profile=profile)
+        settings = with_brains(chosen, device)
         plan = app.ReplayPlan(settings, pace, cost, drain)
         app.check_brains(plan)
         app.check_workers(plan, workers)
@@ -191,20 +207,23 @@ def _configured(
     if policy is not None:
         config = replace(config, policy=replace(config.policy, preset=policy))  # type: ignore[arg-type]
     if fast:
-        config = replace(config, fast=tuple(FastConfig(*_named(each)) for each in fast))
+        config = replace(
+            config, fast=tuple(FastConfig(*_named(FAST_BRAINS, each)) for each in fast)
+        )
     if slow is not None:
-        config = replace(config, slow=SlowConfig(*_named(slow)))
+        config = replace(config, slow=SlowConfig(*_named(SLOW_BRAINS, slow)))
     if stop_time is not None:
         if not math.isfinite(stop_time):
             msg = f"--stop-time {stop_time}: must be a number of seconds"
             raise ConfigError(msg)
         config = replace(config, robot=replace(config.robot, stop_time=stop_time))
-    return app.with_brains(config)
+    return config
 
 
-def _named(option: str) -> tuple[str, dict[str, Any]]:
-    name, _, path = option.partition(":")
-    return name, {"path": path} if path else {}
+def _named(table: dict[str, str], option: str) -> tuple[str, dict[str, Any]]:
+    """A brain's name, and its settings with what stands behind the colon."""
+    name, _, value = option.partition(":")
+    return name, {argument_of(table, name): value} if value else {}
 
 
 def _write_json(path: Path, value: object) -> None:
@@ -282,9 +301,10 @@ def check_config(
 ) -> None:
     """Check a configuration and print what it means in full; exit 78 if it is wrong."""
     with errors():
-        config = app.with_brains(load_config(file))
-        app.check_brains(app.ReplayPlan(config))
-        for key, digest in digests(config).items():
+        config = with_brains(load_config(file))
+        plan = app.ReplayPlan(config)
+        app.check_brains(plan)
+        for key, digest in plan.seating.digests.items():
             if digest == ABSENT:
                 say_error(f"{file}: {key}: there is no such file (yet)")
     typer.echo(msgspec.json.format(msgspec.json.encode(shown(config)), indent=2).decode())

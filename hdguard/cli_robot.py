@@ -19,6 +19,7 @@ from hdguard.replay.folder import RunFolder
 from hdguard.replay.live import LiveTimeline
 from hdguard.replay.report import make_console, print_run
 from hdguard.robot import RobotSettings
+from hdguard.seating import with_brains
 
 ROBOT_EXAMPLES = (
     "Examples:\n\n  hdguard robot --host 192.0.2.7 --robot rosie\n\n"
@@ -33,7 +34,7 @@ def demo(
     """Watch the bundled clips in real time: verdicts, halts, acknowledgements; then the scores."""
     console = make_console()
     with errors():
-        plan = app.ReplayPlan(app.with_brains(Config()))
+        plan = app.ReplayPlan(with_brains(Config()))
         entries = load_dataset(app.EXAMPLES).entries
         folder = RunFolder(out or new_folder())
         folder.prepare(plan.header, resume=False)

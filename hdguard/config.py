@@ -4,7 +4,6 @@ An unknown key is an error with its path: a typing mistake in a safety setting m
 its default. A value may come from elsewhere: `{ from_env = "NAME" }` or `{ from_file = "PATH" }`.
 """
 
-import hashlib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -69,8 +68,11 @@ class FastConfig:
         settings: the brain's own settings.
         required, fps, deadline: see `BrainPlan`.
         adaptive: see `BrainPlan`; if not set, what the brain was made for.
-        seat: where it sits in realtime: on a thread of the daemon, or in a process of its own.
+        seat: where it sits in realtime: on a thread of the daemon, or in a process of its own; if
+            not set, what the brain needs.
         cost: seconds per frame in the virtual pace, if not what the brain declares.
+        python: the interpreter of its process, if not the worker's: another environment.
+        ready_timeout: seconds in which it must be loaded, if not what such a brain is given.
     """
 
     brain: str
@@ -79,17 +81,21 @@ class FastConfig:
     adaptive: bool | None = None
     fps: Positive = 5.0
     deadline: Positive | None = None
-    seat: Literal["thread", "process"] = "thread"
+    seat: Literal["thread", "process"] | None = None
     cost: NotNegative | None = None
+    python: str = ""
+    ready_timeout: Positive | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SlowConfig:
-    """`[slow]`: the SlowBrain; always in a process of its own in realtime."""
+    """`[slow]`: the SlowBrain; always in a process of its own in realtime. As `FastConfig`."""
 
     brain: str
     settings: dict[str, Any] = field(default_factory=dict)
     cost: NotNegative | None = None
+    python: str = ""
+    ready_timeout: Positive | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,15 @@ class SourceConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything."""
+    """Everything.
+
+    Attributes:
+        policy, fast, slow, source, robot, broker, worker: see there.
+        share_device: two models may sit on one GPU, where they take turns.
+        profile: gives brains and deadlines where nothing else does; empty: the embedded brains.
+        remote_code_python: interpreter of the environment in which a profile's models that bring
+            their own code run; naming it is the consent to run that code.
+    """
 
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     fast: tuple[FastConfig, ...] = ()
@@ -115,6 +129,9 @@ class Config:
     robot: RecordingSettings = field(default_factory=RecordingSettings)
     broker: BrokerSettings = field(default_factory=BrokerSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
+    share_device: bool = False
+    profile: str = ""
+    remote_code_python: str = ""
 
 
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -219,23 +236,6 @@ def shown(config: Config) -> dict[str, Any]:
     """The effective configuration as plain data; a brain's setting from elsewhere is not shown."""
     effective: dict[str, Any] = _plain(asdict(config), SECRET)
     return effective
-
-
-def digests(config: Config) -> dict[str, str]:
-    """SHA-256 of every file that a brain is made of, by its key; "absent" where there is none.
-
-    With another content it is another brain, and a run made with it another run.
-    """
-    chosen = {f"fast.{n}": fast.settings for n, fast in enumerate(config.fast)}
-    if config.slow is not None:
-        chosen["slow"] = config.slow.settings
-    found = {}
-    for where, settings in chosen.items():
-        if "path" in settings:
-            path = Path(str(settings["path"]))
-            known = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ABSENT
-            found[f"{where}.settings.path"] = known
-    return found
 
 
 def _plain(value: Any, instead: str | None = None) -> Any:

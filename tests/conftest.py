@@ -9,7 +9,23 @@ from pathlib import Path
 
 import pytest
 
+# Models of random weights are too small for threads, and two processes that spin on two cores take
+# turns for minutes. Before torch is imported, for its workers too.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# transformers' loading threads end in their own time, after the test that loads a model.
+os.environ.setdefault("HF_DEACTIVATE_ASYNC_LOAD", "1")
+
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
+
+
+def pytest_collection_finish() -> None:
+    """What is imported lives for ever.
+
+    Every test ends in a garbage collection; walking over torch and transformers each time would
+    add half a second to each.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _children() -> set[str]:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from hdguard import __version__, app, cli
+from hdguard import __version__, app, cli, cli_models, seating
 from hdguard.replay.dataset import Entry
 from hdguard.replay.folder import RunFolder
 from hdguard.replay.results import VideoResult, read_results
@@ -26,6 +26,9 @@ COMMANDS = [
     "dataset check",
     "explain",
     "check-config",
+    "models",
+    "models fetch",
+    "tune",
     "version",
 ]
 WRITTEN = ("results.json", "results.csv", "predictions.json", "trace.json")
@@ -82,6 +85,7 @@ def test_no_command_is_without_a_test_of_its_help() -> None:
 
     known = [name(c) for c in cli.cli.registered_commands]
     known += [f"dataset {name(c)}" for c in cli.dataset.registered_commands]
+    known += ["models", *(f"models {name(c)}" for c in cli_models.models.registered_commands)]
     assert sorted(known) == sorted(COMMANDS)
 
 
@@ -386,7 +390,7 @@ def test_unlisted_and_safe_material(tmp_path: Path) -> None:
     assert list(triggers(results)) == ["red.mp4", "quiet.mp4"]
     assert results.left_out == [f"{data / 'stray.mp4'}: in no truth file"]
     (data / "trace.json").write_text((data / "trace.json").read_text().replace('"calm.mp4"', '"*"'))
-    app._brain.cache_clear()  # another process would read the file anew
+    seating._brain.cache_clear()  # another process would read the file anew
     says(replay(data, tmp_path / "b", "--unlisted", "safe", "--safe", aside), 0)
     results = read_results(tmp_path / "b")
     assert {v.video: v.safe for v in results.videos} == {

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from hdguard import app
+from hdguard import seating
 from tests.replay.made import make_dataset
 from tests.test_cli import call, replay, says
 
@@ -15,7 +15,7 @@ def test_runs_are_compared_where_both_warned(tmp_path: Path) -> None:
     trace = json.loads((data / "trace.json").read_text())
     trace["fast"]["trace"]["videos"]["stove.mp4"] = [{"t": 0.0, "light": "green"}]
     late.write_text(json.dumps(trace))
-    app._brain.cache_clear()
+    seating._brain.cache_clear()
     says(replay(data, tmp_path / "two", trace=late), 0)
     result = call("compare", tmp_path / "one", tmp_path / "two" / "results.json")
     assert result.exit_code == 0

@@ -254,7 +254,8 @@ def test_a_secret_is_used_but_never_shown_at_any_depth(
 
 def test_what_is_shown_is_complete_and_plain(file: Path) -> None:
     effective = shown(load(file, FULL))
-    assert set(effective) == {"policy", "fast", "slow", "source", "robot", "broker", "worker"}
+    parts = {"policy", "fast", "slow", "source", "robot", "broker", "worker"}
+    assert set(effective) == parts | {"share_device", "profile", "remote_code_python"}
     assert effective["robot"] == {"stop_time": 1.2}
     assert effective["fast"][1]["seat"] == "process"
     assert msgspec.json.decode(msgspec.json.encode(effective)) == effective

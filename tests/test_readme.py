@@ -13,6 +13,9 @@ from hdguard.brains.reflex import ReflexSettings
 from hdguard.config import load_config
 from hdguard.core.halts import FAULT_CLEARS_AFTER, REPEAT_EVERY
 from hdguard.core.policy import PAPER, PRESETS, SIDECAR
+from hdguard.models_report import profile_rows
+from hdguard.profiles import PROFILES, Robot
+from hdguard.seating import FAST_BRAINS, SLOW_BRAINS, Pace
 from hdguard.workers.inline import Cost
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
@@ -61,8 +64,26 @@ def test_the_policy_table_is_the_presets() -> None:
 
 
 def test_the_paces_and_costs_are_those_of_the_command() -> None:
-    assert [name.split("`")[1] for name in table("`--pace`")] == list(get_args(app.Pace))
+    assert [name.split("`")[1] for name in table("`--pace`")] == list(get_args(Pace))
     assert {name.strip("`") for name in table("`--cost`")} == set(get_args(Cost))
+
+
+def test_the_brains_are_those_of_the_tables() -> None:
+    assert {name.strip("`") for name in table("`--fast NAME:VALUE`")} == set(FAST_BRAINS)
+    assert {name.strip("`") for name in table("`--slow NAME:VALUE`")} == set(SLOW_BRAINS)
+
+
+def test_the_profiles_are_the_codes() -> None:
+    rows = {name.strip("`"): cells for name, cells in table("profile").items()}
+    assert list(rows) == list(PROFILES)
+    shown = {row["name"]: row for row in profile_rows(Robot())}
+    for name, profile in PROFILES.items():
+        fast, slow, deadlines, speeds = rows[name]
+        models = [f for f in profile.fast if f.brain != "reflex"]
+        assert fast == ", ".join(str(f.settings.get("path", f.brain)) for f in models) or "-"
+        assert slow == str(profile.slow.settings.get("path", profile.slow.brain))
+        assert deadlines == f"{profile.fast_deadline:g} s, {profile.review_deadline:g} s"
+        assert speeds == f"{shown[name]['speed_red']:.2f}, {shown[name]['speed_review']:.2f} m/s"
 
 
 def test_the_example_configuration_is_valid(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """One suite for every brain. A new brain is one line in `FAST` or `SLOW`."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from hdguard.brains.base import BrainError, FastBrain, Shot, SlowBrain
+from hdguard.brains.base import BrainError, FastBrain, Remark, RemarkingBrain, Shot, SlowBrain
 from hdguard.brains.trace import TraceFastBrain, TraceSlowBrain
 from hdguard.core.events import CannotSee, FastVerdict, SlowVerdict
 from hdguard.core.types import FrameRef, Light
@@ -81,6 +82,31 @@ def test_it_declares_a_name_a_spec_and_a_cost(build: FastBuild | SlowBuild, tmp_
     assert brain.name
     assert brain.spec.max_bytes > 0
     assert 0.0 <= brain.cost(shot(brain, KNOWN, 1.0).ref) < 60.0
+
+
+@every_brain
+def test_what_it_says_of_itself_fits_into_a_message(
+    build: FastBuild | SlowBuild, tmp_path: Path
+) -> None:
+    brain = build(tmp_path)
+    assert isinstance(getattr(brain, "fingerprint", ""), str)
+    assert 0.0 <= getattr(brain, "warm_p99", 0.0) < 60.0
+    assert getattr(brain, "interruptible", False) in {True, False}
+
+
+@every_fast
+def test_an_afterthought_can_be_dropped_at_any_step_and_changes_no_verdict(
+    build: FastBuild, tmp_path: Path
+) -> None:
+    brain, twin = build(tmp_path), build(tmp_path)
+    for steps, t in enumerate((0.0, 0.4, 1.0, 1.4)):
+        seen = shot(brain, KNOWN, t)
+        assert fast_outcome(brain, seen) == fast_outcome(twin, seen)
+        if isinstance(brain, RemarkingBrain):
+            thought = brain.afterthought()
+            for remark in itertools.islice(thought, steps):
+                assert remark is None or isinstance(remark, Remark)
+            thought.close()
 
 
 @every_fast

@@ -12,6 +12,7 @@ from hdguard.config import Config, SourceConfig
 from hdguard.replay.dataset import load_dataset
 from hdguard.replay.folder import RunFolder
 from hdguard.replay.results import Results, read_results
+from hdguard.seating import with_brains
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_the_timeline_tells_the_story_and_fault_halts_stand_apart(
 def test_the_embedded_brains_on_the_real_videos(homesafe: Path, tmp_path: Path) -> None:
     """Honest: they are blind to what these show. Whatever they warn of is no collision."""
     config = Config(source=SourceConfig(ignore_regions=((0.0, 0.10, 0.17, 0.27),)))
-    plan = app.ReplayPlan(app.with_brains(config), "virtual")
+    plan = app.ReplayPlan(with_brains(config), "virtual")
     folder = RunFolder(tmp_path / "out")
     folder.prepare(plan.header, resume=False)
     entries = load_dataset(homesafe).entries
@@ -96,7 +97,7 @@ def test_the_embedded_brains_on_the_real_videos(homesafe: Path, tmp_path: Path) 
 
 
 def test_the_paces_agree_on_the_examples(demo: tuple[Results, str], tmp_path: Path) -> None:
-    plan = app.ReplayPlan(app.with_brains(Config()), "virtual")
+    plan = app.ReplayPlan(with_brains(Config()), "virtual")
     folder = RunFolder(tmp_path / "out")
     folder.prepare(plan.header, resume=False)
     entries = load_dataset(app.EXAMPLES).entries

@@ -67,7 +67,7 @@ def run_killing(
     """Run the entries in realtime with one crew; who dies at each first YELLOW."""
 
     async def main() -> tuple[list[Outcome], list[int | None]]:
-        async with app.crew(plan) as ready:
+        async with plan.seating.crew() as ready:
             seat: Any = ready.slow if who == "slow" else next(iter(ready.fast.values()))
             stage = KillingStage(plan, lambda: seat.pid)
             settings = plan.video_settings(folder)

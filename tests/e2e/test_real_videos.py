@@ -13,6 +13,7 @@ from hdguard.replay.dataset import Entry, load_dataset
 from hdguard.replay.folder import RunFolder
 from hdguard.replay.results import Results, VideoResult
 from hdguard.runtime.journal import read_journal
+from hdguard.seating import Pace
 
 # The key frames (onset, deadline, PNR, impact): 152: 3.5 4.5 4.7 8.0 / 230: 3.3 4.2 4.4 5.1 /
 # 421: 3.1 3.7 3.9 7.9. Videos have 24 or 30 frames a second, so grid points of 0.2 s are met to
@@ -35,7 +36,7 @@ TRACE = {
 }
 
 
-def plan_for(trace: Path, pace: app.Pace, **changes: object) -> app.ReplayPlan:
+def plan_for(trace: Path, pace: Pace, **changes: object) -> app.ReplayPlan:
     config = Config(
         fast=(FastConfig("trace", {"path": str(trace)}),),
         slow=SlowConfig("trace", {"path": str(trace)}),
@@ -70,7 +71,7 @@ def both(homesafe: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     folder = tmp_path_factory.mktemp("both")
     path = folder / "trace.json"
     path.write_text(json.dumps(TRACE))
-    paces: tuple[app.Pace, ...] = ("virtual", "realtime")
+    paces: tuple[Pace, ...] = ("virtual", "realtime")
     return {p: ran(plan_for(path, p), homesafe, folder / p)[0] for p in paces}
 
 
