@@ -63,6 +63,10 @@ class _Camera:
             await asyncio.sleep(max(0.0, origin + at - loop.time()))
             yield Frame(FrameRef(self.source_id, seq, origin + at, at), picture)
 
+    def retry_after(self) -> float | None:
+        """None: it ends for good."""
+        return None
+
 
 @dataclass
 class _Watch:
@@ -129,7 +133,7 @@ async def _segment(light: str, slow: WorkerSlowBrain) -> _Watch:
         seat = ThreadFastSeat(lambda: TraceFastBrain(TraceFastSettings(str(trace))))
     policy = replace(
         PAPER,
-        sources=(SourcePlan("camera"),),
+        sources=(SourcePlan("camera", when_frozen="ignore"),),
         brains=(BrainPlan(seat.name, adaptive=False, fps=BRAIN_FPS),),
         slow=slow.name,
     )

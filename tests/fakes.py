@@ -94,6 +94,9 @@ class ListSource:
         finally:
             self.closed = True
 
+    def retry_after(self) -> float | None:
+        return None
+
 
 @dataclass(frozen=True)
 class Says(Generic[AnswerT]):

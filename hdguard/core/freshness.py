@@ -17,6 +17,11 @@ BLIND_YELLOW = 1.0
 BLIND_HALT = 5.0
 """Seconds of CannotSee after which the source is YELLOW, and the robot halts (DESIGN 3)."""
 
+FROZEN_DEGRADED = 3.0
+FROZEN_HALT = 1.0
+"""Seconds without a change of the picture: from then on it may be a frozen one, and, if the robot
+has moved all the while, it is one. Choices."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -75,6 +80,30 @@ class FrameAge:
     def fresh(self, now: float) -> bool:
         """True while the source is up and its newest frame is young."""
         return self.up and not self.ended and now < self.degraded_at
+
+
+class Stillness:
+    """How long the picture of one source has not changed, told by its frames alone.
+
+    Where no frame comes, the picture is not frozen but stale, which `FrameAge` tells.
+    """
+
+    def __init__(self) -> None:
+        self.changed_at = -math.inf
+        self._since: float | None = None
+        self._until = -math.inf
+
+    def seen(self, captured_at: float, *, frozen: bool) -> None:
+        """A frame was looked at. The very first proves neither rest nor change."""
+        if self._since is None:
+            self._since = captured_at
+        elif not frozen:
+            self._since = self.changed_at = captured_at
+        self._until = max(self._until, captured_at)
+
+    def lasts(self, since: float = -math.inf) -> float:
+        """Seconds up to the newest frame without a change, counted from `since` at the earliest."""
+        return 0.0 if self._since is None else self._until - max(self._since, since)
 
 
 class VerdictAge:

@@ -8,7 +8,8 @@ The rules that this file keeps (DESIGN section 3):
    comes; an out-of-order or expired GREEN is ignored.
 3. Age counts from capture, not from arrival.
 4. Danger and operator halts leave only by a reset that names the id while every required brain is
-   fresh GREEN; fault halts leave likewise or, by policy, after 3 s of fresh GREEN, unless latched.
+   fresh GREEN; fault halts leave likewise or, by policy, after 3 s of fresh GREEN, unless latched
+   (after a frozen picture, not before it has changed).
    RED or danger during a fault halt makes a new danger halt with a new id.
 5. A halt is repeated every 100 ms until the robot confirms, and escalated once at 500 ms.
 6. Unknown, unparsed, late, missing, blind or failed is never GREEN.
@@ -19,7 +20,7 @@ The rules that this file keeps (DESIGN section 3):
 |---|---|---|
 | STARTING | self-test passed, `start_greens` fresh GREEN, every required brain | MONITORING |
 | all but HALTED | RED, danger, review overdue under `halt`, operator, stop | HALTED |
-| MONITORING, REVIEWING | n failures, stale frame or verdict, blind, latched brain | HALTED |
+| MONITORING, REVIEWING | failures, stale frame or verdict, frozen, blind, latched brain | HALTED |
 | MONITORING | YELLOW (or whatever counts as it) | REVIEWING |
 | REVIEWING | safe, or the review ended without a halt | MONITORING |
 | HALTED | reset or fault clear, rule 4; a guard not started yet goes on starting | MONITORING |
@@ -28,15 +29,17 @@ The rules that this file keeps (DESIGN section 3):
 from dataclasses import replace
 from typing import assert_never
 
-from hdguard.core import actions, events
+from hdguard.core import actions, events, expiry, release_rules
 from hdguard.core.actions import Action, Halt
+from hdguard.core.clearance import Clearance
 from hdguard.core.events import Event
 from hdguard.core.halts import HaltLedger, danger, fault, operator
+from hdguard.core.motion import RobotMotion
 from hdguard.core.permits import PermitClock
 from hdguard.core.policy import Policy
-from hdguard.core.reviews import OpenReview
+from hdguard.core.review_rules import ReviewRules, Said
 from hdguard.core.roster import Lane, Roster, Watched
-from hdguard.core.types import FrameRef, HaltCause, HaltClass, Light, Speed, State
+from hdguard.core.types import FrameRef, HaltCause, Light, Speed, State
 
 Cause = FrameRef | None
 """The frame whose verdict may have changed the sampling rates, if one did."""
@@ -67,10 +70,9 @@ class Guard:
         self._permits = PermitClock(now)
         self._now = now
         self._out: list[Action] = []
-        self._reviews = 0
-        self._tested = self._started = False
-        self._link = True
-        self._robot: tuple[int, int] | None = None
+        self._reviews = ReviewRules(policy, self.roster)
+        self._clearance = Clearance(policy, self.roster)
+        self._robot = RobotMotion()
         self._noted = actions.Notify(State.STARTING, "")
         if restored is not None and restored.cause is HaltCause.STOPPING:
             self._out.append(actions.Release(restored.halt_id))
@@ -96,7 +98,7 @@ class Guard:
         """What the guard is doing."""
         if self._halts.active is not None:
             return State.HALTED
-        if not self._started:
+        if not self._clearance.started:
             return State.STARTING
         desks = [w.desk for w in self.roster.sources.values()]
         busy = any(d.open is not None or d.caution for d in desks)
@@ -125,18 +127,14 @@ class Guard:
 
     def _expire(self) -> None:
         for watched in self.roster.sources.values():
-            if self._now >= watched.desk.due:
-                self._overdue(watched)
-            if watched.plan.required and self._now >= watched.frame.halt_at:
-                self._fault(HaltCause.STALE_FRAME, watched)
+            review = watched.desk.awaited
+            if review is not None and self._now >= review.due:
+                self._carry_out(self._reviews.overdue(watched, review, self._now))
         for watched, lane in self.roster.lanes():
             if self._now >= lane.verdict.yellow_at():
                 self._blinded(watched, lane)
-        for watched, lane in self.roster.required_lanes():
-            if self._now >= lane.verdict.blind.due:
-                self._fault(HaltCause.BLIND, watched, lane.brain.name)
-            if self._now >= lane.verdict.halt_at:
-                self._fault(HaltCause.STALE_VERDICT, watched, lane.brain.name)
+        for draft in expiry.expired(self.roster, self._now):
+            self._fault(draft)
         self._out.extend(self._halts.overdue(self._now))
 
     def _blinded(self, watched: Watched, lane: Lane) -> None:
@@ -152,17 +150,17 @@ class Guard:
                 return self._on_brain(event)
             case events.FrameSeen() | events.Remarked():
                 if (watched := self.roster.sources.get(event.ref.source_id)) is not None:
-                    watched.seen(event)
+                    self._on_frame(watched, event)
             case events.SourceUp() | events.SourceLost() | events.SourceEnded():
                 if (watched := self.roster.sources.get(event.source_id)) is not None:
                     watched.changed(event)
             case events.SlowVerdict() | events.ReviewFailed():
                 if (found := self.roster.review(event.review_id)) is not None:
-                    self._on_review(*found, event)
+                    self._carry_out(self._reviews.answered(*found, event, self._now))
             case events.BrainDown() | events.BrainUp():
                 self._on_worker(event)
             case events.RobotSeen():
-                self._robot = max(self._robot or (-1, -1), (event.boot, event.seq))
+                self._robot.seen(event, self._now)
             case events.HaltAcknowledged():
                 self._halts.acknowledged(event.halt_id)
             case events.HaltConfirmed():
@@ -177,22 +175,24 @@ class Guard:
                 if self._halts.active is None:
                     self._halt(fault(HaltCause.STOPPING))
             case events.LinkLost() | events.LinkUp():
-                self._link = isinstance(event, events.LinkUp)
+                self._clearance.link = isinstance(event, events.LinkUp)
             case events.SelfTestPassed():
-                self._tested = True
+                self._clearance.tested = True
             case _:
                 assert_never(event)
         return None
 
+    def _on_frame(self, watched: Watched, event: events.FrameSeen | events.Remarked) -> None:
+        watched.seen(event)
+        if watched.frozen(self._robot.since(self._now)):
+            self._fault(fault(HaltCause.FROZEN_FRAME, watched.plan.source_id))
+
     def _on_brain(self, event: events.BrainEvent) -> Cause:
-        if isinstance(event, events.BrainFailed):
-            source_id = event.source_id
-        else:
-            source_id = event.ref.source_id
-        lane = self.roster.lane(source_id, event.brain)
+        where = event if isinstance(event, events.BrainFailed) else event.ref
+        lane = self.roster.lane(where.source_id, event.brain)
         if lane is None:
             return None
-        watched = self.roster.sources[source_id]
+        watched = self.roster.sources[lane.source_id]
         match event:
             case events.FastVerdict():
                 return self._on_verdict(watched, lane, event)
@@ -245,22 +245,8 @@ class Guard:
         lane.verdict.greens.end()
         lane.verdict.failures.add()
         if lane.verdict.failures.count >= limit and watched.requires(lane):
-            self._fault(HaltCause.BRAIN_FAILED, watched, event.brain, event.reason)
+            self._fault(fault(HaltCause.BRAIN_FAILED, lane.source_id, event.brain, event.reason))
         return None
-
-    def _on_review(self, watched: Watched, review: OpenReview, event: events.ReviewEvent) -> None:
-        match event:
-            case events.ReviewFailed():
-                self._overdue(watched, ended=True)
-            case events.SlowVerdict(danger=True):
-                slow = self.policy.slow
-                watched.desk.close()
-                self._halt(danger(HaltCause.SLOW_DANGER, slow, review.trigger, event.hazard))
-            case events.SlowVerdict():
-                watched.desk.caution = False
-                self._close(watched)
-            case _:
-                assert_never(event)
 
     def _on_worker(self, event: events.BrainDown | events.BrainUp) -> None:
         if isinstance(event, events.BrainUp):
@@ -269,69 +255,37 @@ class Guard:
         self.roster.down.add(event.brain)
         if event.brain == self.policy.slow:
             for watched in self.roster.sources.values():
-                if watched.desk.due < float("inf"):
-                    self._overdue(watched)
-        for watched, lane in self.roster.required_lanes():
+                if (review := watched.desk.awaited) is not None:
+                    self._carry_out(self._reviews.overdue(watched, review, self._now))
+        for _, lane in self.roster.required_lanes():
             if lane.brain.name == event.brain and event.latched:
-                self._fault(HaltCause.BRAIN_LATCHED, watched, event.brain)
+                self._fault(fault(HaltCause.BRAIN_LATCHED, lane.source_id, event.brain))
 
     def _on_reset(self, event: events.ResetRequested) -> None:
         active = self._halts.active
         if active is None or active.halt_id != event.halt_id:
             return
-        over = active.halt_class is HaltClass.DANGER and self.policy.first_danger == "ends_run"
-        if not over and self.roster.fresh_green(self._now, self.policy.release_greens):
+        if release_rules.may_reset(active, self.policy, self.roster, self._now):
             self._release(active)
 
     # Reviews: rule 7.
 
     def _trigger(self, watched: Watched, ref: FrameRef) -> None:
-        if not self.policy.slow or self._halts.active is not None:
-            return
-        if watched.desk.open is not None:
-            watched.desk.wait(ref)
-        else:
-            self._open(watched, ref, watched.desk.window.around(ref))
+        if self._halts.active is None:
+            self._carry_out(self._reviews.trigger(watched, ref, self._now))
 
-    def _open(self, watched: Watched, trigger: FrameRef, refs: tuple[FrameRef, ...]) -> None:
-        due = self._now + self.policy.review_deadline
-        self._reviews += 1
-        review = OpenReview(self._reviews, trigger, refs, due)
-        watched.desk.open = review
-        if self.policy.slow in self.roster.down:
-            self._overdue(watched, ended=True)
-            return
-        request = actions.RequestReview(review.review_id, watched.plan.source_id, trigger, refs)
-        self._out.append(request)
-
-    def _close(self, watched: Watched) -> None:
-        watched.desk.close()
-        if (waiting := watched.desk.take_waiting()) is not None:
-            self._open(watched, *waiting)
-
-    def _overdue(self, watched: Watched, *, ended: bool = False) -> None:
-        """Nobody answered in time; `ended`: nobody will answer any more."""
-        review = watched.desk.open
-        assert review is not None  # both callers look first
-        match self.policy.review_overdue:
-            case "halt":
-                self._halt(danger(HaltCause.REVIEW_OVERDUE, self.policy.slow, review.trigger))
-            case "caution":
-                watched.be_cautious()
-                self._out.append(actions.CancelReview(review.review_id))
-                self._close(watched)
-            case "ignore" if ended:
-                self._close(watched)
-            case "ignore":
-                watched.desk.overdue = True
-            case _:
-                assert_never(self.policy.review_overdue)
+    def _carry_out(self, said: Said) -> None:
+        for each in said:
+            if isinstance(each, Halt):
+                self._halt(each)
+            else:
+                self._out.append(each)
 
     # Halts: rules 4 and 5.
 
-    def _fault(self, cause: HaltCause, watched: Watched, brain: str = "", text: str = "") -> None:
-        if self._started and self.policy.fault_halts:
-            self._halt(fault(cause, watched.plan.source_id, brain, text))
+    def _fault(self, draft: Halt) -> None:
+        if self._clearance.started and self.policy.fault_halts:
+            self._halt(draft)
 
     def _halt(self, draft: Halt) -> None:
         if not self._halts.supersedes(draft):
@@ -357,43 +311,34 @@ class Guard:
     # What follows from where things stand now.
 
     def _settle(self, cause: Cause) -> None:
-        for watched in self.roster.sources.values():
-            fps = watched.wanted_fps
-            for lane in watched.set_rate(fps, self._now):
-                named = cause if cause is not None and cause.source_id == lane.source_id else None
-                self._out.append(actions.SetSampleRate(lane.source_id, lane.brain.name, fps, named))
-        if self._tested and not self._started:
-            self._started = self.roster.fresh_green(self._now, self.policy.start_greens)
+        for lane in self.roster.adapt(self._now):
+            named = cause if cause is not None and cause.source_id == lane.source_id else None
+            rate = lane.verdict.fps
+            self._out.append(actions.SetSampleRate(lane.source_id, lane.brain.name, rate, named))
+        self._clearance.settle(self._now)
         self._clear_fault()
         note = actions.Notify(self.state, self._why())
         if note != self._noted:
             self._noted = note
             self._out.append(note)
-        speed = self._speed()
+        halted = self._halts.active is not None
+        speed = Speed.NONE if halted else self._clearance.speed(self._now)
         if self._permits.strike(speed, self._now):
             ages = self.roster.ages(self._now)
             self._out.append(
-                actions.Permit(speed, self.roster.light, self.state, *ages, self._robot)
+                actions.Permit(speed, self.roster.light, self.state, *ages, self._robot.newest)
             )
 
     def _clear_fault(self) -> None:
         active = self._halts.active
         if active is None or not self._halts.clears_itself(self.policy.fault_clear):
             return
-        self._halts.clear.update(holds=self.roster.fresh_green(self._now), at=self._now)
+        holds = release_rules.recovered(active, self._halts.raised_at, self.roster, self._now)
+        self._halts.clear.update(holds=holds, at=self._now)
         if self._now >= self._halts.clear.due:
             self._release(active)
 
-    def _speed(self) -> Speed:
-        if self._halts.active is not None or not self._started or not self._link:
-            return Speed.NONE
-        return Speed.FULL if self.roster.calm(self._now) else Speed.REDUCED
-
     def _why(self) -> str:
         active = self._halts.active
-        reasons = [] if active is None else [f"halted: {active.cause}"]
-        if not self._tested:
-            reasons.append("self-test not passed")
-        if not self._link:
-            reasons.append("the broker does not return our permits")
-        return "; ".join((*reasons, *self.roster.impairments(self._now)))
+        halted = () if active is None else (f"halted: {active.cause}",)
+        return "; ".join((*halted, *self._clearance.missing(self._now)))

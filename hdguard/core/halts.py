@@ -41,6 +41,7 @@ class HaltLedger:
         self._boot = boot
         self._count = 0
         self.active: Halt | None = None
+        self.raised_at = -math.inf
         self.clear = Hold(FAULT_CLEARS_AFTER)
         self._repeat_at = math.inf
         self._escalate_at = math.inf
@@ -53,6 +54,7 @@ class HaltLedger:
     def raise_(self, halt: Halt, now: float) -> None:
         """Put this halt in force; whatever was in force is superseded."""
         self.active = halt
+        self.raised_at = now
         self.clear.since = None
         self._repeat_at = now + REPEAT_EVERY
         self._escalate_at = now + ESCALATE_AFTER

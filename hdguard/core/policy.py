@@ -11,6 +11,7 @@ Overdue = Literal["ignore", "halt", "caution"]
 Pending = Literal["dropped", "newest_waits"]
 Resample = Literal["released", "at_once"]
 Window = Literal["released", "paper", "memory"]
+WhenFrozen = Literal["halt", "slow", "ignore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,18 @@ class SourcePlan:
         source_id: its name.
         required: its staleness halts the robot; an optional one only slows it.
         interval: declared seconds between frames if it is slower than 5 FPS, else 0.
+        when_frozen: what follows when its picture does not change.
+            `halt`: it is mounted on the robot. After 3 s the speed is reduced; a required source
+            halts the robot after 1 s in which the robot says that it moves.
+            `slow`: it is fixed, and an empty room stands still by right. The speed is reduced
+            after 3 s, for from a camera that is stuck such a room cannot be told.
+            `ignore`: nothing; for recordings, which may stand still by right.
     """
 
     source_id: str
     required: bool = True
     interval: float = 0.0
+    when_frozen: WhenFrozen = "halt"
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,11 @@ class ReviewDesk:
         return frozenset((*self.window.held, *waiting))
 
     @property
+    def awaited(self) -> OpenReview | None:
+        """The open review, unless it is overdue already."""
+        return None if self.overdue else self.open
+
+    @property
     def due(self) -> float:
-        """The time at which the open review is overdue; infinity if none is, or it is already."""
-        return math.inf if self.open is None or self.overdue else self.open.due
+        """The time at which the awaited review is overdue; infinity if there is none."""
+        return math.inf if self.awaited is None else self.awaited.due

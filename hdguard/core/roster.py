@@ -4,7 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from hdguard.core.events import FrameSeen, Remarked, SourceEnded, SourceLost, SourceUp
-from hdguard.core.freshness import FrameAge, VerdictAge
+from hdguard.core.freshness import (
+    FROZEN_DEGRADED,
+    FROZEN_HALT,
+    FrameAge,
+    Stillness,
+    VerdictAge,
+)
 from hdguard.core.policy import HIGH_FPS, LOW_FPS, BrainPlan, Policy, SourcePlan
 from hdguard.core.reviews import OpenReview, ReviewDesk
 from hdguard.core.types import FrameRef, Light
@@ -25,6 +31,8 @@ class Watched:
     def __init__(self, plan: SourcePlan, policy: Policy) -> None:
         self.plan = plan
         self.frame = FrameAge(plan.interval)
+        self.picture = Stillness()
+        self.trouble = ""
         self.desk = ReviewDesk(policy.window, policy.pending)
         self.lanes = {b.name: Lane(plan.source_id, b, policy.deadline_of(b)) for b in policy.brains}
 
@@ -45,6 +53,7 @@ class Watched:
         match event:
             case FrameSeen():
                 self.frame.seen(event.ref.captured_at)
+                self.picture.seen(event.ref.captured_at, frozen=event.frozen)
                 if event.kept:
                     self.desk.window.keep(event.ref, scene_change=event.scene_change)
             case Remarked():
@@ -60,17 +69,32 @@ class Watched:
                 self.frame.interval = max(self.plan.interval, event.interval)
             case SourceLost():
                 self.frame.up = False
+                self.trouble = event.reason or "no reason given"
             case SourceEnded():
                 self.frame.ended = True
             case _:
                 assert_never(event)
 
+    def doubtful(self) -> bool:
+        """True if the picture has not changed for so long that it may be a frozen one."""
+        watches = self.plan.when_frozen != "ignore"
+        return watches and self.picture.lasts() >= FROZEN_DEGRADED
+
+    def frozen(self, moving_since: float) -> bool:
+        """True if the picture did not change although the robot that carries the camera moved.
+
+        `moving_since` is the time since which it has; infinity if it does not.
+        """
+        carried = self.plan.required and self.plan.when_frozen == "halt"
+        return carried and self.picture.lasts(moving_since) >= FROZEN_HALT
+
     def requires(self, lane: Lane) -> bool:
         """True if this brain's failure on this source halts the robot."""
         return self.plan.required and lane.brain.required
 
-    def set_rate(self, fps: float, now: float) -> list[Lane]:
-        """Sample for adaptive brains at this rate; returns those whose rate it changes."""
+    def adapt(self, now: float) -> list[Lane]:
+        """Sample for adaptive brains at the wanted rate; returns those whose rate changes."""
+        fps = self.wanted_fps
         changed = [x for x in self.lanes.values() if x.brain.adaptive and x.verdict.fps != fps]
         for lane in changed:
             lane.verdict.set_rate(fps, self.frame.interval, now)
@@ -125,6 +149,11 @@ class Roster:
                 for lane in watched.lanes.values():
                     yield watched, lane
 
+    def adapt(self, now: float) -> Iterator[Lane]:
+        """Every lane whose sampling rate changes, with its new rate."""
+        for watched in self.sources.values():
+            yield from watched.adapt(now)
+
     def required_lanes(self) -> Iterator[tuple[Watched, Lane]]:
         """Every required brain on every required source that has not ended."""
         for watched, lane in self.lanes():
@@ -150,6 +179,11 @@ class Roster:
             for _, lane in self.required_lanes()
         )
 
+    def changed_since(self, source_id: str, since: float) -> bool:
+        """True if that source's picture has changed since then, so that it is not frozen."""
+        watched = self.sources.get(source_id)
+        return watched is None or watched.picture.changed_at > since
+
     def impairments(self, now: float) -> tuple[str, ...]:
         """What cannot be seen or asked as well as it should, in words; empty if all is well."""
         found = [f"{name} is down" for name in sorted(self.down)]
@@ -158,9 +192,11 @@ class Roster:
             if frame.ended:
                 continue
             if not frame.up:
-                found.append(f"{name} is lost")
+                found.append(f"{name} is lost: {watched.trouble}")
             elif not frame.fresh(now):
                 found.append(f"{name} has no fresh frame")
+            if watched.doubtful():
+                found.append(f"the picture of {name} does not change")
             found.extend(
                 f"{lane.brain.name} has no fresh verdict on {name}"
                 for lane in watched.lanes.values()

@@ -45,6 +45,7 @@ class HaltCause(StrEnum):
     SLOW_DANGER = "slow_danger"
     REVIEW_OVERDUE = "review_overdue"
     STALE_FRAME = "stale_frame"
+    FROZEN_FRAME = "frozen_frame"
     STALE_VERDICT = "stale_verdict"
     BRAIN_FAILED = "brain_failed"
     BRAIN_LATCHED = "brain_latched"

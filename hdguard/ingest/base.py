@@ -79,6 +79,15 @@ class FrameSource(Protocol):
         Closing the iterator (`aclose`) releases file, decoder and thread.
 
         Raises:
-            SourceError: the source cannot be opened, or broke before its end.
+            SourceError: the source cannot be opened, or broke before its end. What it says is
+                shown to people and holds no credentials.
+        """
+        ...
+
+    def retry_after(self) -> float | None:
+        """Seconds to wait before `frames` is worth calling again, asked each time it has ended.
+
+        None: it has ended for good, as files do. What is waited for, and how much longer each
+        time, is the source's business.
         """
         ...

@@ -90,7 +90,7 @@ async def run_video(
     The crew must be ready. Returns what was seen, and the trace of every answer.
     """
     loop = asyncio.get_running_loop()
-    policy = replace(settings.policy, sources=(SourcePlan(entry.video),))
+    policy = replace(settings.policy, sources=(SourcePlan(entry.video, when_frozen="ignore"),))
     guard = Guard(policy, loop.time(), boot=BOOT)
     collector, recorder = Collector(), stage.recorder()
     observers: list[Observer] = [collector, TraceKeeper(recorder), *stage.observers(entry)]

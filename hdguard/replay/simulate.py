@@ -271,3 +271,7 @@ class BlindSource:
             await asyncio.sleep(max(0.0, origin + t - loop.time()))
             self.handed += 1
             yield Frame(FrameRef(self.source_id, seq, origin + t, t), _NoPicture())
+
+    def retry_after(self) -> float | None:
+        """None: it ends for good."""
+        return None

@@ -7,7 +7,7 @@ which source, seat, actuator and event loop are handed in; nothing here asks.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar, assert_never
 
@@ -21,10 +21,12 @@ from hdguard.core.review_window import PLANS
 from hdguard.core.sampling import FrameSampler
 from hdguard.core.types import Light
 from hdguard.ingest.base import Frame, FrameSource, SourceError
+from hdguard.runtime.frozen import FrozenWatch
 from hdguard.runtime.mailbox import Mailbox, Outbox, Sampled
 from hdguard.runtime.observer import Judged, Observer
 from hdguard.runtime.reviewer import Reviewer
 from hdguard.runtime.scenes import SceneWatch
+from hdguard.runtime.timer import Timer
 from hdguard.workers.base import FastSeat, Notice, SlowSeat
 
 T = TypeVar("T")
@@ -45,6 +47,15 @@ class Parts:
     observers: tuple[Observer, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Watches:
+    """What looks at the frames of one source before any brain does; None: nobody asks."""
+
+    album: FrameSampler | None
+    scenes: SceneWatch | None
+    frozen: FrozenWatch | None
+
+
 class _Finished(Exception):  # noqa: N818 - it is good news
     """Ends the task group."""
 
@@ -58,7 +69,7 @@ class Pipeline:
         self.mailboxes = {b.name: Mailbox() for b in guard.policy.brains}
         self.stale = 0
         self.source_errors: dict[str, SourceError] = {}
-        self._resting = False
+        self._resting = asyncio.Event()
         self._loading: set[str] = set()
         self._loaded = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -73,7 +84,7 @@ class Pipeline:
         self._permits: Outbox[actions.Permit] = Outbox(lambda _, __: True)
         self._notes: Outbox[actions.Notify] = Outbox(lambda _, __: True)
         self._alarms: Outbox[actions.Escalate] = Outbox(lambda _, __: False)
-        self._timer = _Timer(self._loop, self._on_deadline)
+        self._timer = Timer(self._loop, self._on_deadline)
 
     async def run(self, until: Callable[[], Awaitable[None]]) -> None:
         """Work until that is over.
@@ -141,33 +152,62 @@ class Pipeline:
                 assert_never(action)
 
     async def pump(self, source: FrameSource) -> None:
-        """Offer every frame of the source to every brain's sampler."""
-        plan = PLANS[self.guard.policy.window]
-        album = FrameSampler(plan.fps) if plan.fps else None
-        scenes = SceneWatch() if plan.scenes and self.parts.slow is not None else None
+        """Offer every frame to every brain's sampler; a source that may come back is opened again.
+
+        To the guard it is lost until then. Nothing that happens to it concerns another source.
+        """
+        watches = self._watches(source.source_id)
+        while not self._resting.is_set():
+            problem = await self._play(source, watches)
+            wait = None if self._resting.is_set() else source.retry_after()
+            if problem or wait is not None:
+                reason = problem or "the stream has ended"
+                self.dispatch(events.SourceLost(source.source_id, reason))
+            if wait is None:
+                break
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._resting.wait()
+        self.dispatch(events.SourceEnded(source.source_id))
+
+    async def _play(self, source: FrameSource, watches: _Watches) -> str:
+        """Open the source once and use it to its end; returns why it broke, if it did."""
         up = False
         try:
             async with aclosing(source.frames()) as frames:  # type: ignore[type-var]
                 async for frame in frames:
-                    if self._resting:
+                    if self._resting.is_set():
                         break
                     if not up:
                         up = True
+                        self.source_errors.pop(source.source_id, None)
                         self.dispatch(events.SourceUp(source.source_id, source.interval))
-                    self._offer(frame, album, scenes)
+                    self._offer(frame, watches)
         except SourceError as error:
             self.source_errors[source.source_id] = error
-            self.dispatch(events.SourceLost(source.source_id, str(error)))
-        self.dispatch(events.SourceEnded(source.source_id))
+            return str(error)
+        return ""
 
-    def _offer(self, frame: Frame, album: FrameSampler | None, scenes: SceneWatch | None) -> None:
+    def _watches(self, source_id: str) -> _Watches:
+        # They outlive the source's breaks: a camera that comes back with its last picture is stuck.
+        policy = self.guard.policy
+        (plan,) = (s for s in policy.sources if s.source_id == source_id)
+        window = PLANS[policy.window]
+        return _Watches(
+            FrameSampler(window.fps) if window.fps else None,
+            SceneWatch() if window.scenes and self.parts.slow is not None else None,
+            FrozenWatch() if plan.when_frozen != "ignore" else None,
+        )
+
+    def _offer(self, frame: Frame, watches: _Watches) -> None:
         ref = frame.ref
         takers = [name for name in self.mailboxes if self._samplers[ref.source_id, name].offer(ref)]
-        kept = album.offer(ref) if album is not None else bool(takers)
+        kept = watches.album.offer(ref) if watches.album is not None else bool(takers)
         if kept:
             self._reviewer.keep(frame)
-        changed = kept and scenes is not None and scenes.changed(frame.image)
-        self.dispatch(events.FrameSeen(ref, kept, changed))
+        changed = kept and watches.scenes is not None and watches.scenes.changed(frame.image)
+        frozen = watches.frozen is not None and watches.frozen.frozen(frame)
+        self.dispatch(events.FrameSeen(ref, kept, changed, frozen))
         for name in takers:
             self.mailboxes[name].put(Sampled(frame, self._loop.time()))
 
@@ -177,7 +217,7 @@ class Pipeline:
         deadline = self.guard.policy.deadline_of(plan)
         while True:
             sampled = await mailbox.get()
-            if self._resting:
+            if self._resting.is_set():
                 pass  # nobody wants to know any more
             elif self.guard.admits(sampled.frame.ref, seat.name, self._loop.time()):
                 self._reviewer.in_hand(seat.name, sampled.frame)
@@ -258,7 +298,7 @@ class Pipeline:
         broken off where the SlowBrain bears it. All else must be answered or killed; a FastBrain
         that hangs where the policy has no deadline is left.
         """
-        self._resting = True
+        self._resting.set()
         try:
             async with asyncio.timeout(kill_after(self.guard.policy.review_deadline)):
                 await self.settled()
@@ -289,40 +329,3 @@ class Pipeline:
 
 def _same_halt(new: actions.Halt | actions.Release, last: actions.Halt | actions.Release) -> bool:
     return type(new) is type(last) and new.halt_id == last.halt_id
-
-
-class _Timer:
-    """The guard's one timer. An error in its callback ends the pipeline instead of vanishing."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
-        self._loop = loop
-        self._ring = ring
-        self._handle: asyncio.TimerHandle | None = None
-        self._set_for = -1.0
-        self._failure: asyncio.Future[None] = loop.create_future()
-
-    def arm(self, when: float) -> None:
-        """Ring then, and at no other time."""
-        if when == self._set_for and self._handle is not None:
-            return
-        self.cancel()
-        self._set_for = when
-        self._handle = self._loop.call_at(when, self._on_time)
-
-    def cancel(self) -> None:
-        """Do not ring."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
-    async def failed(self) -> None:
-        """Wait for an error in the callback, and raise it."""
-        await self._failure
-
-    def _on_time(self) -> None:
-        self._handle = None
-        try:
-            self._ring()
-        except BaseException as error:  # noqa: BLE001 - carried to the task group, which ends
-            if not self._failure.done():
-                self._failure.set_exception(error)

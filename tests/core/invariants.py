@@ -15,7 +15,7 @@ from hdguard.core.actions import Action, Halt
 from hdguard.core.events import Event
 from hdguard.core.guard import Guard
 from hdguard.core.policy import Policy
-from hdguard.core.types import HaltClass, Light, Speed, State
+from hdguard.core.types import HaltCause, HaltClass, Light, Speed, State
 
 
 @dataclass
@@ -37,6 +37,10 @@ class Witness:
     policy: Policy
     brains: dict[str, Seen] = field(default_factory=dict)
     frame: float = -math.inf
+    changed: float = math.nan
+    moved_since: float = math.inf
+    robot_at: float = -math.inf
+    robot: int = -1
     down: set[str] = field(default_factory=set)
     open_review: tuple[int, float] | None = None
     link: bool = True
@@ -87,6 +91,11 @@ def _claims(
         yield "a verdict or frame past its limit halts, whatever the event says (fault_halts)"
     if running and any(b.failures >= 2 for b in w.brains.values()) and guard.halt is None:
         yield "n failures halt (failures_to_halt = 2)"
+    frozen = _is_frozen(w, event, now)
+    if running and frozen and guard.halt is None:
+        yield "1.0 s of motion without a change of the picture halts (fault_halts)"
+    if any(a.cause is HaltCause.FROZEN_FRAME for a in fresh_halts) and not frozen:
+        yield "only a still picture and a robot that says that it moves are a frozen fault"
     if (
         w.open_review is not None
         and isinstance(event, events.SlowVerdict)
@@ -106,6 +115,12 @@ def _claims(
         quiet = was.step(events.DeadlineReached(), now)
         if quiet != out or was.state is not guard.state:
             yield "old news, a remark, a stranger's review and a wrong id change nothing"
+
+
+def _is_frozen(w: Witness, event: Event, now: float) -> bool:
+    if not isinstance(event, events.FrameSeen) or not event.frozen or now - w.robot_at > 0.5:
+        return False
+    return event.ref.captured_at - max(w.changed, w.moved_since) >= 1.0
 
 
 def _is_old_news(w: Witness, event: Event, now: float) -> bool:
@@ -142,6 +157,8 @@ def _left(w: Witness, guard: Guard, event: Event, now: float, halt: Halt) -> Ite
         return
     if halt.halt_class is not HaltClass.FAULT or halt.latched:
         yield "danger and operator halts end only by a reset"
+    if halt.cause is HaltCause.FROZEN_FRAME and w.changed <= halt.decided_at:
+        yield "a frozen picture that has not changed does not end its own fault"
     if now - halt.decided_at < 3.0 - 1e-9:
         yield "a fault halt ends after 3 s of fresh GREEN (fault_clear = auto)"
 
@@ -150,6 +167,11 @@ def _note(w: Witness, guard: Guard, event: Event, now: float, out: tuple[Action,
     match event:
         case events.FrameSeen():
             w.frame = max(w.frame, event.ref.captured_at)
+            if not event.frozen or math.isnan(w.changed):
+                w.changed = event.ref.captured_at
+        case events.RobotSeen() if event.seq > w.robot:
+            w.robot, w.robot_at = event.seq, now
+            w.moved_since = min(w.moved_since, now) if event.moving else math.inf
         case events.FastVerdict():
             _note_verdict(w.brains[event.brain], event, now)
         case events.CannotSee():
@@ -241,5 +263,7 @@ def _permitted(w: Witness, guard: Guard, now: float, permit: actions.Permit) -> 
     calm = all(b.light is Light.GREEN and not b.troubled for b in w.brains.values())
     if not calm or w.down or w.open_review is not None or permit.light is not Light.GREEN:
         yield "full speed means that everything is GREEN, answered and quiet"
+    if w.frame - w.changed >= 3.0:
+        yield "full speed means that the picture changes (when_frozen)"
     if now - w.frame >= 0.5 or any(now - b.answered >= 1.5 for b in w.brains.values()):
         yield "full speed means that everything is fresh"

@@ -6,26 +6,34 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
+from hdguard.core import expiry, release_rules
+from hdguard.core.clearance import Clearance
 from hdguard.core.debounce import Hold
-from hdguard.core.freshness import FrameAge, VerdictAge
+from hdguard.core.freshness import FrameAge, Stillness, VerdictAge
 from hdguard.core.guard import Guard
 from hdguard.core.halts import HaltLedger
+from hdguard.core.motion import RobotMotion
 from hdguard.core.permits import PermitClock
-from hdguard.core.reviews import ReviewDesk
+from hdguard.core.review_rules import ReviewRules
 from hdguard.core.roster import Roster, Watched
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """In `owner.method`, `old` reads `new`."""
+    """In `owner.method`, or the function of that name in a module, `old` reads `new`.
+
+    `shows` is the start from which it shows soonest, where that is worth naming.
+    """
 
     name: str
-    owner: type
+    owner: type | ModuleType
     method: str
     old: str
     new: str
+    shows: str = ""
 
     @contextmanager
     def alive(self) -> Iterator[None]:
@@ -34,7 +42,10 @@ class Mutant:
         function: Callable[..., Any] = getattr(original, "fget", original)
         source = textwrap.dedent(inspect.getsource(function))
         assert source.count(self.old) == 1, f"{self.name}: {self.old!r} is not in {source}"
-        scope = dict(vars(sys.modules[self.owner.__module__]))
+        module = self.owner
+        if isinstance(module, type):
+            module = sys.modules[module.__module__]
+        scope = dict(vars(module))
         exec(source.replace(self.old, self.new), scope)
         mutated = scope[self.method]
         setattr(self.owner, self.method, mutated)
@@ -79,10 +90,10 @@ MUTANTS = (
     Mutant("stale frame ignored", FrameAge, "halt_at", "self.newest is None or self.ended", "True"),
     Mutant(
         "stale verdict ignored",
-        Guard,
-        "_expire",
-        "self._now >= lane.verdict.halt_at",
-        "self._now < 0",
+        expiry,
+        "expired",
+        "now >= lane.verdict.halt_at",
+        "now < 0",
     ),
     Mutant(
         "a rise of the rate shortens nothing", VerdictAge, "set_rate", "fps > LOW_FPS", "fps > 1e9"
@@ -107,9 +118,9 @@ MUTANTS = (
     Mutant("any reset will do", Guard, "_on_reset", "active.halt_id != event.halt_id", "False"),
     Mutant(
         "reset without GREEN",
-        Guard,
-        "_on_reset",
-        "self.roster.fresh_green(self._now, self.policy.release_greens)",
+        release_rules,
+        "may_reset",
+        "roster.fresh_green(now, policy.release_greens)",
         "True",
     ),
     Mutant("one brain's GREEN is enough", Roster, "fresh_green", "return all(", "return any("),
@@ -135,10 +146,18 @@ MUTANTS = (
         "watched.desk.open.review_id == review_id",
         "True",
     ),
-    Mutant("two reviews at a time", Guard, "_trigger", "watched.desk.open is not None", "False"),
-    Mutant("overdue never noticed", ReviewDesk, "due", "self.open.due", "math.inf"),
-    Mutant("danger on a review ignored", Guard, "_on_review", "danger=True", "danger=None"),
-    Mutant("a down SlowBrain is waited for", Guard, "_on_worker", "self._overdue(watched)", "pass"),
+    Mutant(
+        "two reviews at a time", ReviewRules, "trigger", "watched.desk.open is not None", "False"
+    ),
+    Mutant("overdue never noticed", Guard, "_expire", "self._now >= review.due", "False"),
+    Mutant("danger on a review ignored", ReviewRules, "answered", "danger=True", "danger=None"),
+    Mutant(
+        "a down SlowBrain is waited for",
+        Guard,
+        "_on_worker",
+        "(review := watched.desk.awaited) is not None",
+        "(review := None) is not None",
+    ),
     Mutant("reviews go on while halted", Guard, "_halt", "each.desk.open is not None", "False"),
     Mutant("halt said once", HaltLedger, "overdue", "now >= self._repeat_at", "False"),
     Mutant(
@@ -149,9 +168,9 @@ MUTANTS = (
         "self._escalate_at",
     ),
     Mutant("escalates for ever", HaltLedger, "overdue", "self._escalate_at = math.inf", "pass"),
-    Mutant("moves while halted", Guard, "_speed", "self._halts.active is not None", "False"),
-    Mutant("moves before it has started", Guard, "_speed", "not self._started", "False"),
-    Mutant("moves without a link", Guard, "_speed", "not self._link", "False"),
+    Mutant("moves while halted", Guard, "_settle", "self._halts.active is not None", "False"),
+    Mutant("moves before it has started", Clearance, "speed", "not self.started", "False"),
+    Mutant("moves without a link", Clearance, "speed", "not self.link", "False"),
     Mutant("full speed under review", Watched, "calm", "self.desk.open is None", "True"),
     Mutant("full speed whatever the light", Watched, "calm", "self.light is Light.GREEN", "True"),
     Mutant(
@@ -160,6 +179,54 @@ MUTANTS = (
         "strike",
         "self.due = now + PERMIT_EVERY",
         "self.due = now + 1e6",
+    ),
+    Mutant(
+        "frozen picture ignored",
+        Watched,
+        "frozen",
+        ">= FROZEN_HALT",
+        ">= 1e9",
+        shows="picture still, robot moving for 0.96 s",
+    ),
+    Mutant(
+        "a picture stands still for ever",
+        Stillness,
+        "seen",
+        "elif not frozen",
+        "elif False",
+        shows="picture still, robot moving for 0.96 s",
+    ),
+    Mutant(
+        "full speed on a frozen picture",
+        Watched,
+        "doubtful",
+        ">= FROZEN_DEGRADED",
+        ">= 1e9",
+        shows="picture still for 2.88 s",
+    ),
+    Mutant(
+        "a robot that stands is moving",
+        RobotMotion,
+        "seen",
+        "if event.moving",
+        "if True",
+        shows="picture still for 2.88 s",
+    ),
+    Mutant(
+        "a robot that was heard of long ago is moving",
+        RobotMotion,
+        "since",
+        "now - self._at <= ROBOT_SILENT",
+        "True",
+        shows="picture still, robot heard of long ago",
+    ),
+    Mutant(
+        "a frozen fault ends frozen",
+        release_rules,
+        "recovered",
+        "thawed and",
+        "True and",
+        shows="frozen halt, long since calm",
     ),
     Mutant("stop does not halt", Guard, "_handle", "self._halt(fault(HaltCause.STOPPING))", "pass"),
 )

@@ -12,10 +12,10 @@ from hdguard.core.policy import PAPER, BrainPlan, Policy
 from hdguard.core.types import HaltClass, Speed, State
 from tests.core.invariants import Witness, broken
 from tests.core.story import Story, frame, watching
-from tests.core.test_guard_exhaustive import ALPHABET, POLICY, Happens
+from tests.core.test_guard_exhaustive import KNOWN, POLICY, Happens
 
 LETTERS: dict[str, Happens] = {
-    **ALPHABET,
+    **KNOWN,
     "kept frame, new scene": lambda now, _: events.FrameSeen(frame(now), True, True),
     "remark": lambda now, _: events.Remarked(frame(now), "fast", sights=("child",)),
 }

@@ -320,6 +320,14 @@ def test_review_overdue_halts_in_sidecar() -> None:
     assert s.halts()[0].halt_class is HaltClass.DANGER
 
 
+def test_an_overdue_review_is_noticed_between_two_permits() -> None:
+    s = Story(watching(review_deadline=0.9)).monitoring()
+    s.verdict(0.85, YELLOW)
+    s.verdict(1.6, GREEN)
+    s.until(2.0)
+    assert s.halted() == [(HaltCause.REVIEW_OVERDUE, pytest.approx(1.75))]
+
+
 @pytest.mark.parametrize("how", ["failed", "down"])
 def test_a_review_that_nobody_will_answer_is_overdue_at_once(how: str) -> None:
     s = Story().monitoring()
@@ -450,6 +458,7 @@ def test_source_lost_slows_and_then_halts_and_comes_back() -> None:
     s.until(0.85)
     out = s.at(0.9, events.SourceLost("cam", "unplugged"))
     assert only(actions.Permit, out).speed is Speed.REDUCED
+    assert only(actions.Notify, out).why == "cam is lost: unplugged"
     s.until(1.6)
     assert s.state() is State.HALTED
     s.at(3.0, events.SourceUp("cam", interval=0.2))

@@ -56,6 +56,9 @@ class Camera:
             yield Frame(FrameRef(self.source_id, seq, at, seq * self.interval), Grey())
             seq += 1
 
+    def retry_after(self) -> float | None:
+        return None
+
 
 class Eyes:
     """A FastBrain that sees danger when it is told to."""
@@ -123,7 +126,7 @@ def test_a_robot_is_stopped_by_red_stands_until_it_is_reset_and_drives_again(
         log = Log()
         policy = replace(
             SIDECAR,
-            sources=(SourcePlan("kitchen"),),
+            sources=(SourcePlan("kitchen", when_frozen="ignore"),),
             brains=(BrainPlan("eyes", adaptive=False),),
         )
         async with (

@@ -27,10 +27,11 @@ def policy_for(
     sources: Sequence[ListSource],
     brains: Sequence[BrainPlan],
     slow: SlowSeat | None,
+    /,
     **changes: object,
 ) -> Policy:
-    """`sidecar`, with somebody to watch something."""
-    plans = tuple(SourcePlan(s.source_id) for s in sources)
+    """`sidecar`, with somebody to watch something; the pictures of doubles may stand still."""
+    plans = tuple(SourcePlan(s.source_id, when_frozen="ignore") for s in sources)
     policy = replace(SIDECAR, sources=plans, brains=tuple(brains), slow=slow.name if slow else "")
     return replace(policy, **changes)  # type: ignore[arg-type]
 
