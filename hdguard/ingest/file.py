@@ -30,6 +30,9 @@ from hdguard.ingest.stamps import MediaTimes
 
 _Item = tuple[av.VideoFrame, View]
 
+_RETRY_LOOP = 5.0  # s; the longest pause that a camera is given
+_UNKNOWN_INTERVAL = 0.04  # s; across the seam of a loop, for files that declare no rate
+
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
@@ -42,6 +45,7 @@ class FileSettings:
         ignore_regions: x0, y0, x1, y1 as fractions of the upright picture, painted black.
         image_fps: images a second of a folder.
         decode: "thread" for real time; "inline" for virtual time, which has no threads.
+        loop: begin again at the end, for ever, as a camera would go on: for tests and demos.
     """
 
     path: str
@@ -49,6 +53,7 @@ class FileSettings:
     ignore_regions: tuple[Region, ...] = ()
     image_fps: float = 10.0
     decode: Literal["thread", "inline"] = "thread"
+    loop: bool = False
 
     def __post_init__(self) -> None:
         if not self.path:
@@ -124,8 +129,27 @@ class FileSource:
                 yield Frame(ref, image)
                 seq += 1
 
+    def retry_after(self) -> float | None:
+        """None: a file that has ended stays so, and one that cannot be read does not mend.
+
+        One that is played in a loop stands for a camera, which is expected back.
+        """
+        return _RETRY_LOOP if self._settings.loop else None
+
     def _images(self) -> Generator[tuple[float, VideoImage], None, None]:
         """Media time and picture of each frame, as fast as they decode."""
+        if not self._settings.loop:
+            yield from self._once()
+            return
+        seam = 0.0
+        while True:
+            newest = 0.0
+            for media_time, image in self._once():
+                newest = seam + media_time
+                yield newest, image
+            seam = newest + (self._interval or _UNKNOWN_INTERVAL)
+
+    def _once(self) -> Generator[tuple[float, VideoImage], None, None]:
         if self._path.is_dir():
             base = 1 / Fraction(self._settings.image_fps).limit_denominator(100_000)
             yield from self._stamped(self._stills(), base, float(base))

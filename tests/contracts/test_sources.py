@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from fractions import Fraction
 from itertools import pairwise
@@ -16,32 +16,55 @@ import uvloop
 from hdguard.core.types import ImageSpec
 from hdguard.ingest.base import Frame, FrameSource
 from hdguard.ingest.file import FileSettings, FileSource
+from hdguard.ingest.rtsp import RtspSettings, RtspSource
 from tests.ingest.media import Clip, write_folder, write_video
+from tests.rtsp_server import RtspServer, rtsp_server
 
 # Frames looked at; a source may go on after them.
 ENOUGH = 8
 
 
-def file_video(folder: Path) -> FrameSource:
+Request = pytest.FixtureRequest
+
+
+def file_video(_: Request, folder: Path) -> FrameSource:
     path = write_video(folder / "clip.mp4", Clip(stamps=range(ENOUGH), base=Fraction(1, 50)))
     return FileSource(FileSettings(str(path), "kitchen"))
 
 
-def image_folder(folder: Path) -> FrameSource:
+def looped_video(_: Request, folder: Path) -> FrameSource:
+    path = write_video(folder / "clip.mp4", Clip(stamps=range(3), base=Fraction(1, 50)))
+    return FileSource(FileSettings(str(path), "kitchen", loop=True))
+
+
+def image_folder(_: Request, folder: Path) -> FrameSource:
     path = write_folder(folder / "shots", ENOUGH)
     return FileSource(FileSettings(str(path), "kitchen", image_fps=50.0))
 
 
+def rtsp_camera(request: Request, _: Path) -> FrameSource:
+    server: RtspServer = request.getfixturevalue("server")
+    return RtspSource(RtspSettings(server.url, "kitchen"))
+
+
 # A new source is one line here; it names itself "kitchen".
-SOURCES: dict[str, Callable[[Path], FrameSource]] = {
+SOURCES: dict[str, Callable[[Request, Path], FrameSource]] = {
     "file video": file_video,
+    "looped video": looped_video,
     "image folder": image_folder,
+    "rtsp camera": rtsp_camera,
 }
 
 
+@pytest.fixture
+def server() -> Iterator[RtspServer]:
+    with rtsp_server(fps=50) as server:
+        yield server
+
+
 @pytest.fixture(params=SOURCES)
-def source(request: pytest.FixtureRequest, tmp_path: Path) -> FrameSource:
-    return SOURCES[request.param](tmp_path)
+def source(request: Request, tmp_path: Path) -> FrameSource:
+    return SOURCES[request.param](request, tmp_path)
 
 
 def opened(source: FrameSource) -> aclosing[AsyncGenerator[Frame, None]]:

@@ -196,6 +196,81 @@ def test_a_thread_given_up_by_a_second_cancellation_ends_quietly_after_the_loop(
     assert not thread.is_alive()
 
 
+@Loops
+def test_where_the_newest_wins_the_thread_never_waits_and_every_drop_is_counted(
+    new_loop: NewLoop,
+) -> None:
+    dropped: list[str] = []
+
+    async def main() -> None:
+        numbers = Numbers(1000)
+        items = in_thread(
+            numbers,
+            name="decoder under test",
+            superseded=lambda: dropped.append(threading.current_thread().name),
+        )
+        async with aclosing(items):
+            got = [await anext(items)]
+            await asyncio.to_thread(join_decoder)  # it ends though nobody takes anything
+            got += [n async for n in items]
+        assert got[-1] == 999
+        assert got == sorted(set(got))
+        assert len(got) + len(dropped) == 1000
+        assert len(got) <= 3
+        assert set(dropped) == {"decoder under test"}
+
+    run(new_loop, main)
+
+
+def join_decoder() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "decoder under test":
+            thread.join(20)
+
+
+@Loops
+def test_a_generator_without_items_is_told_when_to_stop(new_loop: NewLoop) -> None:
+    closing, begun = threading.Event(), threading.Event()
+
+    def mute() -> Generator[int, None, None]:
+        begun.set()
+        closing.wait(20)
+        yield from ()
+
+    async def read() -> None:
+        async with aclosing(in_thread(mute, name="decoder under test", closing=closing)) as items:
+            await anext(items)
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            reader = group.create_task(read())
+            assert await asyncio.to_thread(begun.wait, 20)
+            reader.cancel()
+        assert closing.is_set()
+        assert decoder_threads() == []
+
+    run(new_loop, main)
+
+
+def test_a_thread_that_hangs_is_waited_for_only_so_long() -> None:
+    gate = threading.Event()
+
+    def hangs() -> Generator[int, None, None]:
+        yield 1
+        gate.wait(20)
+
+    async def main() -> None:
+        items = in_thread(hangs, name="decoder under test", patience=0.1)
+        async with aclosing(items):
+            assert await anext(items) == 1
+        assert decoder_threads()
+
+    run(uvloop.new_event_loop, main)
+    gate.set()
+    join_decoder()
+    assert decoder_threads() == []
+
+
 def test_the_tally_keeps_one_line_per_kind_with_its_first_time() -> None:
     tally = Tally("clip.ts")
     tally.frames = 7
