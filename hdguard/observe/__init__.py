@@ -1,1 +1,1 @@
-"""What people see of a running guard. Its place; nothing of it is built yet."""
+"""What people, probes and publishers see and may ask of a running guard, over HTTP."""

@@ -1,0 +1,237 @@
+"""The guard's numbers for Prometheus: counted as things happen, put into words when scraped.
+
+One registry in the daemon's process. What a worker's process does is counted here, from what the
+guard hears of it, so that a worker that dies leaves no number behind. An age is worked out at the
+scrape: one that was stored would stay young when the frames stop.
+"""
+
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from hdguard import __version__
+from hdguard.core import events
+from hdguard.core.actions import Action, Halt, Permit
+from hdguard.core.events import Event
+from hdguard.core.guard import Guard
+from hdguard.core.types import HaltClass, State
+from hdguard.runtime.observer import Judged, Reviewed
+from hdguard.runtime.pipeline import Pipeline
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+"""Seconds: field.md section 5, around the objectives of DESIGN section 6."""
+
+LAG_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Seconds: the limits are 5 ms more under load and 50 ms at all."""
+
+
+class _Counts:
+    """What is counted."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        words = "Answers of the brains: lights, cannot_see, late, failed; safe, danger."
+        self.verdicts = Counter("hdguard_verdicts", words, ["brain", "verdict"], registry=registry)
+        words = "Halts decided, without their repeats."
+        self.halts = Counter("hdguard_halts", words, ["class", "cause"], registry=registry)
+        words = "Workers that were lost and are loaded again."
+        self.restarts = Counter("hdguard_worker_restarts", words, ["brain"], registry=registry)
+
+
+class _Times:
+    """What is measured, in seconds."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        words = "sample, wait, judge: of a frame; review; deliver: of a halt to the broker."
+        self.stages = Histogram(
+            "hdguard_stage_duration_seconds", words, ["stage"], registry=registry, buckets=BUCKETS
+        )
+        words = "From the capture of the frame that caused a danger halt to the decision."
+        self.halt = Histogram(
+            "hdguard_capture_to_halt_seconds", words, registry=registry, buckets=BUCKETS
+        )
+        words = "From the decision to halt to the robot's first acknowledgement."
+        self.ack = Histogram("hdguard_halt_ack_seconds", words, registry=registry, buckets=BUCKETS)
+        words = "Between two permits as they are decided."
+        self.permits = Histogram(
+            "hdguard_permit_interval_seconds", words, registry=registry, buckets=BUCKETS
+        )
+        words = "How much too late the event loop comes to a timer."
+        self.lag = Histogram(
+            "hdguard_event_loop_lag_seconds", words, registry=registry, buckets=LAG_BUCKETS
+        )
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The newest halt, since when it is asked for, and how far it has come."""
+
+    halt_id: str
+    at: float
+    delivered: bool = False
+    answered: bool = False
+
+
+class Metrics(Collector):
+    """An `Observer`, and what `/metrics` shows.
+
+    Args:
+        guard: whose numbers they are.
+        now: seconds on the loop's clock.
+        connected: whether there is a connection to the broker.
+    """
+
+    def __init__(
+        self, guard: Guard, now: Callable[[], float], connected: Callable[[], bool]
+    ) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call] # wall-clock times, one per number
+        self.registry = registry = CollectorRegistry()
+        self._guard = guard
+        self._now = now
+        self._connected = connected
+        self._pipeline: Pipeline | None = None
+        self._counts = _Counts(registry)
+        self._times = _Times(registry)
+        self._judged = 0
+        self._asked = _Asked("", now())
+        self._permit_at: float | None = None
+        self._down: set[str] = set()
+        registry.register(self)
+
+    def watch(self, pipeline: Pipeline) -> None:
+        """Show what this pipeline left out; it is made after its observers."""
+        self._pipeline = pipeline
+
+    def lagged(self, seconds: float) -> None:
+        """The event loop came so much too late to a timer."""
+        self._times.lag.observe(seconds)
+
+    def text(self) -> bytes:
+        """What a scrape is answered, of CONTENT_TYPE."""
+        return generate_latest(self.registry)
+
+    # Looking on.
+
+    def judged(self, stamps: Judged | Reviewed) -> None:
+        """A brain has answered."""
+        stage = self._times.stages.labels
+        match stamps:
+            case Judged():
+                self._judged += 1
+                stage("sample").observe(stamps.sampled - stamps.ref.captured_at)
+                stage("wait").observe(stamps.given - stamps.sampled)
+                stage("judge").observe(stamps.assessed - stamps.given)
+            case Reviewed():
+                stage("review").observe(stamps.assessed - stamps.given)
+            case _:
+                assert_never(stamps)
+
+    def stepped(self, now: float, event: Event, actions: tuple[Action, ...]) -> None:
+        """The guard has decided."""
+        self._count(event)
+        self._answered(event, now)
+        for action in actions:
+            match action:
+                case Permit():
+                    if self._permit_at is not None:
+                        self._times.permits.observe(now - self._permit_at)
+                    self._permit_at = now
+                case Halt(repeat=0) if action.halt_id.startswith(f"{self._guard.boot}-"):
+                    self._halted(action, now)  # a restored one was counted by the guard before us
+                case _:
+                    pass
+
+    def _count(self, event: Event) -> None:
+        verdicts = self._counts.verdicts.labels
+        match event:
+            case events.FastVerdict():
+                verdicts(event.brain, event.light.name.lower()).inc()
+            case events.CannotSee():
+                verdicts(event.brain, "cannot_see").inc()
+            case events.BrainFailed():
+                verdicts(event.brain, "late" if event.reason == "late" else "failed").inc()
+            case events.SlowVerdict():
+                said = "danger" if event.danger else "safe"
+                verdicts(self._guard.policy.slow, said).inc()
+            case events.ReviewFailed():
+                verdicts(self._guard.policy.slow, "failed").inc()
+            case events.BrainDown():
+                self._down.add(event.brain)
+            case events.BrainUp() if event.brain in self._down:
+                self._down.discard(event.brain)
+                self._counts.restarts.labels(event.brain).inc()
+            case _:
+                pass
+
+    def _halted(self, halt: Halt, now: float) -> None:
+        self._counts.halts.labels(halt.halt_class, halt.cause).inc()
+        self._asked = _Asked(halt.halt_id, now)
+        if halt.ref is not None and halt.halt_class is HaltClass.DANGER:
+            self._times.halt.observe(halt.decided_at - halt.ref.captured_at)
+
+    def _answered(self, event: Event, now: float) -> None:
+        asked = self._asked
+        match event:
+            case events.HaltDelivered(asked.halt_id) if not asked.delivered:
+                asked.delivered = True
+                self._times.stages.labels("deliver").observe(now - asked.at)
+            case events.HaltAcknowledged(asked.halt_id) | events.HaltConfirmed(asked.halt_id) if (
+                not asked.answered
+            ):
+                asked.answered = True
+                self._times.ack.observe(now - asked.at)
+            case _:
+                pass
+
+    # Being scraped.
+
+    def collect(self) -> Iterator[Metric]:
+        """What is read off at the scrape instead of being counted."""
+        yield self._ages()
+        yield self._dropped()
+        connected = "1 while there is a connection to the broker; no proof that anything arrives."
+        yield GaugeMetricFamily("hdguard_mqtt_connected", connected, value=self._connected())
+        state = GaugeMetricFamily("hdguard_state", "1 for the guard's state.", labels=["state"])
+        for each in State:
+            state.add_metric([each], each is self._guard.state)
+        yield state
+        words = "Always 1; what is running."
+        info = GaugeMetricFamily("hdguard_build_info", words, labels=["version", "python"])
+        info.add_metric([__version__, platform.python_version()], 1)
+        yield info
+
+    def _ages(self) -> Metric:
+        words = "Age of the newest clean frame; absent before the first."
+        ages = GaugeMetricFamily("hdguard_frame_age_seconds", words, labels=["source"])
+        now = self._now()
+        for name, watched in self._guard.roster.sources.items():
+            if watched.frame.newest is not None:
+                ages.add_metric([name], now - watched.frame.newest)
+        return ages
+
+    def _dropped(self) -> Metric:
+        words = "What became of frames."
+        frames = CounterMetricFamily("hdguard_frames", words, labels=["outcome"])
+        stale = busy = corrupt = 0
+        if (seen := self._pipeline) is not None:
+            stale = seen.stale
+            busy = sum(m.dropped for m in seen.mailboxes.values())
+            corrupt = sum(s.report.corrupt for s in seen.parts.sources)
+        frames.add_metric(["judged"], self._judged)
+        frames.add_metric(["dropped_stale"], stale)
+        frames.add_metric(["dropped_busy"], busy)
+        frames.add_metric(["corrupt"], corrupt)
+        return frames
