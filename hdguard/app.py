@@ -17,11 +17,7 @@ from hdguard.actuators.mqtt import MqttActuator, MqttSettings
 from hdguard.actuators.recording import RecordingActuator
 from hdguard.brains.base import BrainError
 from hdguard.brains.trace import TraceRecorder, write_trace
-from hdguard.config import (
-    Config,
-    ConfigError,
-    shown,
-)
+from hdguard.config import LIVE_KEYS, Config, ConfigError, shown
 from hdguard.core.policy import Policy
 from hdguard.demo_robot import Chassis, run_demo_robot
 from hdguard.ingest.base import FrameSource, SourceError
@@ -79,7 +75,7 @@ class ReplayPlan:
             "pace": self.pace,
             "cost": self.cost or "declared",
             "drain": self.drain_seconds(policy),
-            "settings": shown(self.config),
+            "settings": {k: v for k, v in shown(self.config).items() if k not in LIVE_KEYS},
             "files": self.seating.digests,
         }
 

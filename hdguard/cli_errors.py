@@ -11,6 +11,7 @@ from rich.console import Console
 from hdguard.actuators.base import ActuatorError
 from hdguard.brains.base import BrainError
 from hdguard.config import ConfigError
+from hdguard.observe.settings import HttpError
 from hdguard.replay.folder import FolderError, default_folder
 from hdguard.replay.problems import DatasetError
 from hdguard.replay.results import ResultsError
@@ -24,7 +25,7 @@ def errors() -> Iterator[None]:
     """Be the one boundary: an error by blame becomes a message and an exit code."""
     try:
         yield
-    except (ConfigError, ActuatorError) as error:
+    except (ConfigError, ActuatorError, HttpError) as error:
         say_error(str(error))
         raise typer.Exit(CONFIG_ERROR) from error
     except (DatasetError, ResultsError, FolderError, JournalError, BrainError) as error:

@@ -1,6 +1,8 @@
 """The commands around the robot: the demo, a demo robot, and the wire's schema."""
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -9,21 +11,28 @@ import typer
 from rich.console import Console
 
 from hdguard import app
+from hdguard.actuators.connection import MqttEndpoint
+from hdguard.actuators.mqtt import MqttSettings
 from hdguard.actuators.wire import schemas
 from hdguard.cli_errors import INTERRUPTED, errors, new_folder, say_error
-from hdguard.config import Config, ConfigError
+from hdguard.config import Config, ConfigError, load_config
 from hdguard.core.types import Speed
 from hdguard.demo_robot import be_robot
+from hdguard.live import LivePlan
+from hdguard.past import claimed
+from hdguard.played_guard import CheckError
 from hdguard.replay.dataset import Entry, load_dataset
 from hdguard.replay.folder import RunFolder
 from hdguard.replay.live import LiveTimeline
 from hdguard.replay.report import make_console, print_run
 from hdguard.robot import RobotSettings
+from hdguard.robot_check import RobotCheck, Row
 from hdguard.seating import with_brains
 
 ROBOT_EXAMPLES = (
     "Examples:\n\n  hdguard robot --host 192.0.2.7 --robot rosie\n\n"
-    "  hdguard robot --port 18830 --username robot --password-file robot.password"
+    "  hdguard robot --port 18830 --username robot --password-file robot.password\n\n"
+    "  hdguard robot --check --config hdguard.toml"
 )
 
 
@@ -78,8 +87,32 @@ def robot(  # noqa: PLR0913, PLR0917 - one parameter per option
     key_file: Annotated[
         Path | None, typer.Option(help="Holds the key shared with the guard.", metavar="FILE")
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Play the guard instead, and try a robot. It moves!")
+    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="With --check: the guard's configuration (TOML).", metavar="FILE"),
+    ] = None,
+    stop_time: Annotated[
+        float, typer.Option(help="With --check: seconds that it may brake.", min=0)
+    ] = 1.0,
 ) -> None:
     """Be a demo robot: it moves while a guard's permits let it, and brakes for halts."""
+    if check:
+        with errors():
+            try:
+                given = MqttEndpoint(
+                    host=host,
+                    port=port,
+                    robot=robot,
+                    username=username,
+                    password=read_secret(password_file),
+                    robot_key=read_secret(key_file),
+                )
+            except ValueError as error:
+                raise ConfigError(str(error)) from error
+            raise typer.Exit(check_robot(given, config, stop_time))
     with errors():
         try:
             settings = RobotSettings(
@@ -88,8 +121,8 @@ def robot(  # noqa: PLR0913, PLR0917 - one parameter per option
                 robot=robot,
                 boot_file=str(boot_file),
                 username=username,
-                password=_read_secret(password_file),
-                robot_key=_read_secret(key_file),
+                password=read_secret(password_file),
+                robot_key=read_secret(key_file),
             )
             topics = f"hdguard/{robot}/ at {host}:{port}"
             typer.echo(f"robot {robot}: waits for permits on {topics}; Ctrl-C ends it")
@@ -98,11 +131,56 @@ def robot(  # noqa: PLR0913, PLR0917 - one parameter per option
             raise ConfigError(str(error)) from error
 
 
+def check_robot(endpoint: MqttEndpoint, config: Path | None, stop_time: float) -> int:
+    """Try the robot and print each row; returns the exit code.
+
+    Raises:
+        ConfigError: the configuration or its state's folder cannot be used, or a guard runs.
+    """
+    typer.echo("the robot will move: keep clear of it, and somebody at its stop")
+    try:
+        if config is None:
+            rows = asyncio.run(_check(endpoint, None, stop_time))
+        else:
+            plan = LivePlan(load_config(config))
+            endpoint = same_broker(plan.config.mqtt)
+            with claimed(plan) as life:  # so that the guard's next boot is above ours
+                rows = asyncio.run(_check(endpoint, life.boot, stop_time))
+    except CheckError as error:
+        say_error(str(error))
+        return 1
+    failed = sum(not row.ok for row in rows)
+    typer.echo(f"{len(rows) - failed} of {len(rows)} are as they should be")
+    return 1 if failed else 0
+
+
+def same_broker(settings: MqttSettings) -> MqttEndpoint:
+    """Where the guard's broker is, for a client that is not the guard."""
+    known = {f.name: getattr(settings, f.name) for f in fields(MqttEndpoint)}
+    return MqttEndpoint(**{**known, "client_id": None})
+
+
+async def _check(endpoint: MqttEndpoint, boot: int | None, stop_time: float) -> tuple[Row, ...]:
+    return await RobotCheck(endpoint, boot, stop_time, _say_row).run()
+
+
+def _say_row(row: Row) -> None:
+    measured = "" if row.took is None else f"  {row.took:.3f} s"
+    limit = "" if row.limit is None else f" (at most {row.limit:g} s)"
+    seen = f"  {row.words}" if row.words else ""
+    typer.echo(f"{'ok    ' if row.ok else 'NOT ok'}  {row.what}{measured}{limit}{seen}")
+
+
 def _say_speed(speed: Speed, why: str) -> None:
     typer.echo(f"may move: {speed.name.lower()}{f' ({why})' if why else ''}")
 
 
-def _read_secret(path: Path | None) -> str | None:
+def read_secret(path: Path | None) -> str | None:
+    """What the file holds, without the white space around it; None without a file.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
     if path is None:
         return None
     try:

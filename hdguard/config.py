@@ -5,18 +5,31 @@ its default. A value may come from elsewhere: `{ from_env = "NAME" }` or `{ from
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from hdguard.actuators.broker import BrokerSettings
+from hdguard.actuators.mqtt import MqttSettings
 from hdguard.actuators.recording import RecordingSettings
-from hdguard.core.policy import PRESETS, Overdue, Pending, Policy, Resample, Window
+from hdguard.core.policy import (
+    PRESETS,
+    Overdue,
+    Pending,
+    Policy,
+    Resample,
+    WhenFrozen,
+    Window,
+)
 from hdguard.ingest.file import FileSettings
+from hdguard.ingest.redact import redacted
+from hdguard.observe.settings import HttpSettings
+from hdguard.runtime.hooks import HookSettings
 from hdguard.workers.supervisor import WorkerSettings
 
 SECRET = "***"
@@ -111,11 +124,65 @@ class SourceConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class CameraConfig:
+    """`[[camera]]`: a camera that `hdguard run` watches.
+
+    Attributes:
+        name: in permits, halts and metrics, and of the WHIP endpoint; A-Z a-z 0-9 _ -.
+        url: where it is; its scheme says what it is: see `hdguard.live.SOURCES`.
+        required: its staleness halts the robot; an optional one only slows it.
+        interval: seconds between frames if it is slower than 5 a second; see `SourcePlan`.
+        when_frozen: see `SourcePlan`; if not set, `halt`, for files `ignore`.
+        ignore_regions: x0, y0, x1, y1 as fractions of the upright picture, painted black.
+        options: further settings of that kind of source, by their own names.
+    """
+
+    name: str
+    url: str
+    required: bool = True
+    interval: NotNegative = 0.0
+    when_frozen: WhenFrozen | None = None
+    ignore_regions: tuple[tuple[float, float, float, float], ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """A name must be fit for a topic's payload, a label and a path."""
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", self.name):
+            msg = f"name: {self.name!r} must be 1 to 64 of the characters A-Z a-z 0-9 _ -"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveConfig:
+    """`[live]`: what `hdguard run` keeps and calls.
+
+    Attributes:
+        state_dir: folder of the boot number, the halt in force, the lock and the audit log; empty:
+            systemd's STATE_DIRECTORY, else `hdguard` in XDG_STATE_HOME.
+        hook: how the robot is stopped when the broker cannot do it.
+    """
+
+    state_dir: str = ""
+    hook: HookSettings = field(default_factory=HookSettings)
+
+    @property
+    def folder(self) -> Path:
+        """The state's folder."""
+        if self.state_dir:
+            return Path(self.state_dir).expanduser()
+        if given := os.environ.get("STATE_DIRECTORY"):
+            return Path(given.split(":")[0])  # systemd lists several with colons between
+        base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+        return Path(base).expanduser() / "hdguard"
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything.
 
     Attributes:
         policy, fast, slow, source, robot, broker, worker: see there.
+        camera, mqtt, http, live: of `hdguard run` alone; see there.
         share_device: two models may sit on one GPU, where they take turns.
         profile: gives brains and deadlines where nothing else does; empty: the embedded brains.
         remote_code_python: interpreter of the environment in which a profile's models that bring
@@ -132,7 +199,14 @@ class Config:
     share_device: bool = False
     profile: str = ""
     remote_code_python: str = ""
+    camera: tuple[CameraConfig, ...] = ()
+    mqtt: MqttSettings = field(default_factory=MqttSettings)
+    http: HttpSettings = field(default_factory=HttpSettings)
+    live: LiveConfig = field(default_factory=LiveConfig)
 
+
+LIVE_KEYS = frozenset({"camera", "mqtt", "http", "live"})
+"""Keys that change nothing in a replay."""
 
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -156,6 +230,11 @@ _ADAPTER = _adapter(
     RecordingSettings,
     BrokerSettings,
     WorkerSettings,
+    CameraConfig,
+    MqttSettings,
+    HttpSettings,
+    LiveConfig,
+    HookSettings,
 )
 
 
@@ -233,8 +312,17 @@ def _resolved(raw: Any, path: Path, key: str) -> Any:
 
 
 def shown(config: Config) -> dict[str, Any]:
-    """The effective configuration as plain data; a brain's setting from elsewhere is not shown."""
-    effective: dict[str, Any] = _plain(asdict(config), SECRET)
+    """The effective configuration as plain data, without secrets.
+
+    Not shown are a brain's setting from elsewhere, what a part's settings keep out of their own
+    `repr`, and a camera's credentials.
+    """
+    effective: dict[str, Any] = _plain(config, SECRET)
+    for camera in effective["camera"]:
+        camera["url"] = redacted(camera["url"])
+        camera["options"] = {
+            k: SECRET if k in {"token", "password"} else v for k, v in camera["options"].items()
+        }
     return effective
 
 
@@ -247,5 +335,10 @@ def _plain(value: Any, instead: str | None = None) -> Any:
             return [_plain(each, instead) for each in value]
         case Elsewhere():
             return str(value) if instead is None else instead
+        case _ if is_dataclass(value):
+            kept = {f.name: getattr(value, f.name) for f in fields(value) if f.repr}
+            secret = {f.name: getattr(value, f.name) for f in fields(value) if not f.repr}
+            hidden = {k: instead if instead and v else v for k, v in secret.items()}
+            return {k: _plain(v, instead) for k, v in {**kept, **hidden}.items()}
         case _:
             return value

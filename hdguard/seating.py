@@ -134,17 +134,25 @@ class Seating:
                     raise failure
             yield Crew({seat.name: seat for seat in fast}, slow)
 
-    def check_live(self, crew: Crew) -> None:
-        """Refuse what must not watch a real robot; once the brains are loaded.
+    def check_parsers(self) -> None:
+        """Refuse what must not watch a real robot, before anything is loaded.
 
         Raises:
-            ConfigError: names a brain that is too slow here for its deadline and the profile that
-                fits, or one that reads answers as the released code does.
+            ConfigError: names a brain that reads answers as the released code does.
         """
         for n, fast in enumerate(self.config.fast):
             if fast.settings.get("parser") == "released":
                 msg = f"fast.{n}.settings.parser: released says GREEN to nonsense; set strict"
                 raise ConfigError(msg)
+
+    def check_live(self, crew: Crew) -> None:
+        """Refuse what must not watch a real robot; once the brains are loaded.
+
+        Raises:
+            ConfigError: as `check_parsers`; or names a brain that is too slow here for its deadline
+                and the profile that fits.
+        """
+        self.check_parsers()
         seats: list[Seat] = [*crew.fast.values(), *([crew.slow] if crew.slow else [])]
         measured = {seat.name: seat.warm_p99 for seat in seats}
         check_latency(self.policy, {k: v for k, v in measured.items() if v is not None})

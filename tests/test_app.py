@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from hdguard import app
+from hdguard.actuators.mqtt import MqttSettings
 from hdguard.app import ReplayPlan
 from hdguard.config import (
     SECRET,
@@ -15,6 +16,7 @@ from hdguard.config import (
     ConfigError,
     Elsewhere,
     FastConfig,
+    LiveConfig,
     PolicyConfig,
     SlowConfig,
     SourceConfig,
@@ -87,6 +89,11 @@ def test_whatever_changes_a_run_changes_its_header() -> None:
     ]
     for other in others:
         assert other.header != base.header
+
+
+def test_what_only_the_daemon_reads_does_not_make_it_another_run() -> None:
+    live = {"mqtt": MqttSettings(robot="rosie"), "live": LiveConfig(state_dir="/x")}
+    assert plan(config=live).header == plan().header
 
 
 # A run.

@@ -44,6 +44,32 @@ stop_time = 1.2
 
 [worker]
 ready_timeout = 60.0
+
+[[camera]]
+name = "kitchen"
+url = "rtsp://10.0.0.9/live"
+options = { open_timeout = 1.0 }
+
+[[camera]]
+name = "hall"
+url = "whip:"
+required = false
+interval = 0.5
+when_frozen = "slow"
+
+[mqtt]
+host = "hub"
+robot = "rosie"
+stop_category = 2
+
+[http]
+port = 0
+
+[live]
+state_dir = "/x"
+
+[live.hook]
+command = ["relay", "--line", "4"]
 """
 
 
@@ -74,6 +100,16 @@ def test_every_part_of_a_full_configuration_is_read(file: Path) -> None:
     assert config.source.image_fps == 4.0
     assert config.robot.stop_time == 1.2
     assert config.worker.ready_timeout == 60.0
+    kitchen, hall = config.camera
+    assert (kitchen.required, kitchen.when_frozen, kitchen.options) == (
+        True,
+        None,
+        {"open_timeout": 1.0},
+    )
+    assert (hall.required, hall.interval, hall.when_frozen) == (False, 0.5, "slow")
+    assert (config.mqtt.host, config.mqtt.robot, config.mqtt.stop_category) == ("hub", "rosie", 2)
+    assert config.http.port == 0
+    assert config.live.hook.command == ("relay", "--line", "4")
 
 
 def test_an_empty_file_means_the_defaults(file: Path) -> None:
@@ -102,6 +138,10 @@ def test_a_policy_is_its_preset_with_the_named_changes_and_no_others(file: Path)
         ("[source]\nregions = []", "source.regions"),
         ("[robot]\nstop_tme = 1.0", "robot.stop_tme"),
         ("[worker]\nrestarts = 3", "worker.restarts"),
+        ('[[camera]]\nname = "a"\nurl = "whip:"\nrequird = false', "camera.0.requird"),
+        ("[mqtt]\nhots = 3", "mqtt.hots"),
+        ("[http]\ntokn = 3", "http.tokn"),
+        ("[live.hook]\ngpoi = 3", "live.hook.gpoi"),
     ],
 )
 def test_an_unknown_key_is_named_with_its_path_at_every_level(
@@ -255,7 +295,8 @@ def test_a_secret_is_used_but_never_shown_at_any_depth(
 def test_what_is_shown_is_complete_and_plain(file: Path) -> None:
     effective = shown(load(file, FULL))
     parts = {"policy", "fast", "slow", "source", "robot", "broker", "worker"}
-    assert set(effective) == parts | {"share_device", "profile", "remote_code_python"}
+    live = {"camera", "mqtt", "http", "live"}
+    assert set(effective) == parts | live | {"share_device", "profile", "remote_code_python"}
     assert effective["robot"] == {"stop_time": 1.2}
     assert effective["fast"][1]["seat"] == "process"
     assert msgspec.json.decode(msgspec.json.encode(effective)) == effective

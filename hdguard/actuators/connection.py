@@ -6,6 +6,7 @@ kept for later: what must outlive a connection, `on_up` says again.
 
 import asyncio
 import logging
+import math
 import random
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -32,6 +33,9 @@ another client of our name) is left alone for longer each time."""
 SETTLED = 2.0
 """Seconds after which a connection counts as a good one."""
 
+MOST_KEEPALIVE = 65535
+"""Seconds; two bytes carry it, and 0 would switch it off: MQTT 3.1.1, section 3.1.2.10."""
+
 REFUSED = 0x80
 """SUBACK's code for a subscription that is not granted: MQTT 3.1.1, section 3.9.3."""
 
@@ -55,7 +59,7 @@ class MqttEndpoint:
         publish_timeout: seconds for the broker's receipt.
 
     Raises:
-        ValueError: the robot's name or a key is not fit to be used.
+        ValueError: a number is out of range, or the robot's name or a key is not fit to be used.
     """
 
     host: str = "127.0.0.1"
@@ -74,6 +78,12 @@ class MqttEndpoint:
         if not 1 <= self.port <= 65535:
             msg = f"port: {self.port} must be 1 to 65535"
             raise ValueError(msg)
+        if not 1 <= self.keepalive <= MOST_KEEPALIVE:
+            msg = f"keepalive: {self.keepalive} must be 1 to {MOST_KEEPALIVE} (seconds)"
+            raise ValueError(msg)
+        if not 0.0 < self.publish_timeout < math.inf:
+            msg = f"publish_timeout: {self.publish_timeout} must be a number above 0 (seconds)"
+            raise ValueError(msg)
         Topics(self.robot)
         check_key(self.robot_key, "robot_key")
 
@@ -81,6 +91,14 @@ class MqttEndpoint:
     def topics(self) -> Topics:
         """The robot's topics."""
         return Topics(self.robot)
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """How the broker proves who it is; None: without TLS.
+
+        Raises:
+            OSError: `ca_file` cannot be read or holds no certificate.
+        """
+        return ssl.create_default_context(cafile=self.ca_file) if self.tls else None
 
 
 class Backoff:
@@ -133,7 +151,7 @@ class Connection:
         self._on_message = on_message
         self._options: dict[str, Any] = {"identifier": self._client_id, "will": will}
         if endpoint.tls:
-            self._options["tls_context"] = ssl.create_default_context(cafile=endpoint.ca_file)
+            self._options["tls_context"] = endpoint.tls_context()
         self._client: SafeClient | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._accepted: float | None = None

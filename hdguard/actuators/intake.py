@@ -50,10 +50,13 @@ class Echo:
         self._sent = {s: at for s, at in self._sent.items() if at > now - LINK_LOST_AFTER}
         self._sent[seq] = now
 
-    def returned(self, message: wire.PermitMessage) -> None:
-        """A permit came back; another guard's is not ours."""
-        if message.boot == self._boot:
-            self._returned_at = max(self._returned_at, self._sent.get(message.seq, 0.0))
+    def returned(self, message: wire.PermitMessage) -> bool:
+        """A permit came back; True if it is ours and was sent just now."""
+        sent_at = self._sent.get(message.seq)
+        if message.boot != self._boot or sent_at is None:
+            return False
+        self._returned_at = max(self._returned_at, sent_at)
+        return True
 
     def restart(self, now: float) -> None:
         """Count from now: nobody has listened before."""

@@ -20,6 +20,7 @@ from hdguard.actuators import wire
 from hdguard.actuators.base import ActuatorError
 from hdguard.actuators.connection import Connection, MqttEndpoint
 from hdguard.actuators.intake import Echo, Inbox, Intake, Keys
+from hdguard.actuators.retained import Retained
 from hdguard.actuators.signing import NONCE_EVERY, check_key
 from hdguard.actuators.statements import Statements
 from hdguard.core.actions import Escalate, Halt, Notify, Permit, Release
@@ -37,7 +38,10 @@ def _is_round(count: int) -> bool:
     return str(count).strip("0") == "1"
 
 
-INCOMING = {"halt": 0, "permit": 0, "robot": 0, "ack": 1, "reset": 1, "availability": 1}
+RETAINED = ("halt", "state")
+"""Topics that are read for what guards before this one said there, and then no more."""
+
+INCOMING = {"halt": 0, "state": 0, "permit": 0, "robot": 0, "ack": 1, "reset": 1, "availability": 1}
 """Topics that the guard reads, with their QoS; its own among them, for the echo."""
 
 
@@ -99,7 +103,8 @@ class MqttActuator:
         )
         self._echo = Echo(boot, self._loop.time())
         self._inbox = Inbox()
-        self._ready = asyncio.Event()
+        self._retained = Retained(topics, boot, keys.robot)
+        self._echoed = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._connection = Connection(
             settings,
@@ -140,11 +145,26 @@ class MqttActuator:
     @property
     def retained_halt(self) -> wire.HaltMessage | None:
         """What the broker kept of another guard's halts; known once `ready` has returned."""
-        return self._says.found
+        return self._retained.halt
+
+    @property
+    def unread_halt(self) -> str:
+        """Why what the broker kept as a halt cannot be read; empty: there is no such thing."""
+        return self._retained.unread
+
+    @property
+    def outnumbered(self) -> int | None:
+        """The number of another guard that ours is not above; None while none is known."""
+        newest = self._retained.newest_boot
+        return newest if newest >= self._says.boot else None
 
     async def ready(self) -> None:
-        """Wait until the broker has brought back what we said."""
-        await self._ready.wait()
+        """Wait until the broker has brought back what we said, and so all that it kept."""
+        await self._retained.complete.wait()
+
+    async def echoed(self) -> None:
+        """Wait until one of our own permits has come back."""
+        await self._echoed.wait()
 
     async def halt(self, action: Halt | Release) -> None:
         """Publish the halt or its end, retained; returns with the broker's receipt.
@@ -174,7 +194,7 @@ class MqttActuator:
         """
         if isinstance(action, Escalate):
             log.error("halt %s: the robot has not acknowledged it", action.halt_id)
-        self._says.on_note(action)
+        self._says.on_note(self._retained.explained(action) if type(action) is Notify else action)
         await self._say_state()
 
     async def events(self) -> AsyncIterator[Event]:
@@ -197,7 +217,9 @@ class MqttActuator:
                 await self._inbox.wait(None)
 
     async def forget_halt(self) -> None:
-        """End whatever halt the broker keeps from another guard: for replays, which start anew.
+        """End whatever halt the broker keeps from another guard, unless we have one of our own.
+
+        For replays, which start anew, and for a halt whose release the broker has missed.
 
         Raises:
             ActuatorError: there was no receipt.
@@ -210,6 +232,7 @@ class MqttActuator:
     # Saying. All raise ActuatorError.
 
     async def _greet(self) -> None:
+        self._retained.greetings += 1
         await self._say_halt()
         await self._retain("availability", b"online")
         await self._say_state()
@@ -258,11 +281,12 @@ class MqttActuator:
     def _take(self, name: str, payload: bytes, retained: bool) -> None:
         match name:
             case "permit":
-                self._echo.returned(self._intake.permit(payload))
+                if self._echo.returned(self._intake.permit(payload)):
+                    self._echoed.set()
                 self._inbox.wake()
-            case "halt":
-                if retained and self._says.halt is None:
-                    self._on_found(self._intake.halt(payload))
+            case "halt" | "state":
+                if retained and not self._retained.complete.is_set():
+                    self._on_kept(name, payload)
             case "availability":
                 said = wire.decode_availability(payload)
                 if not retained and not self._inbox.closed:
@@ -273,23 +297,35 @@ class MqttActuator:
                 if event is not None:
                     self._inbox.put(event)
 
-    def _on_found(self, halt: wire.HaltMessage) -> None:
-        if halt.boot >= self._says.boot:
+    def _on_kept(self, name: str, payload: bytes) -> None:
+        self._retained.take(name, payload)
+        if self.outnumbered is not None:
             log.error(
-                "boot %d is not above %d, which the broker keeps: the robot will take all that we "
-                "say for old and stand still; raise the number in the boot file",
+                "boot %d is not above %d, which another guard had: the robot may take what we say "
+                "for old",
                 self._says.boot,
-                halt.boot,
+                self.outnumbered,
             )
-        self._says.found = halt
+        self._says.found = self._retained.halt
 
     def _on_availability(self, said: wire.Availability) -> None:
-        if said == "online" and not self._ready.is_set():
+        if said == "online" and not self._retained.complete.is_set():
             # The broker has sent what it kept before this: our own halts need not come back.
-            self._ready.set()
-            forget = self._connection.unsubscribe(self._says.topics["halt"])
-            self._group.create_task(forget, name="unsubscribe")
+            self._retained.complete.set()
+            for name in RETAINED:
+                forget = self._connection.unsubscribe(self._says.topics[name])
+                self._group.create_task(forget, name=f"unsubscribe {name}")
+            if self.unread_halt:
+                self._group.create_task(self._say_unread(), name="unread halt")
         elif said == "online":
             return
         else:  # the Last Will of a connection that we have given up, or of a guard before us
             self._group.create_task(self._say_availability(b"online"), name="availability")
+
+    async def _say_unread(self) -> None:
+        """Does not raise: the next connect says the state again."""
+        self._says.on_note(self._retained.explained())
+        try:
+            await self._say_state()
+        except ActuatorError as error:
+            log.warning("%s", error)

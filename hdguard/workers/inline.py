@@ -58,7 +58,10 @@ class _InlineSeat(Generic[BrainT]):
         """Nothing to wait for: the brain is there."""
 
     def listen(self, listener: Listener | None) -> None:
-        """Send BrainDown and BrainUp there from now on; None: nowhere. It makes no remarks."""
+        """Send BrainDown and BrainUp there from now on; None: nowhere. It makes no remarks.
+
+        It is down only within `kill`, so whoever comes has missed nothing.
+        """
         self._listener = listener
 
     async def kill(self, reason: str) -> None:

@@ -78,8 +78,13 @@ class Supervisor:
         return self._ring
 
     def listen(self, listener: Listener | None) -> None:
-        """Send BrainDown, BrainUp and Remarked there from now on; None: nowhere."""
+        """Send BrainDown, BrainUp and Remarked there from now on; None: nowhere.
+
+        Whoever comes while a worker that was started is down hears that at once.
+        """
         self._listener = listener
+        if self._task is not None and self._down:
+            self._tell(BrainDown(self._name, latched=not self._may_restart))
 
     async def start(self) -> None:
         """Start the worker; returns when its brain is loaded. A failure is not tried again.
@@ -186,6 +191,7 @@ class Supervisor:
                     self._worker = None
                 worker = await self._respawn()
         except Exception as error:  # a defect here: nobody replaces workers any more
+            self._may_restart = False
             self._refuse(f"supervisor failed: {error!r}")
             self._tell(BrainDown(self._name, latched=True))
             raise

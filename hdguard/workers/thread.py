@@ -128,8 +128,13 @@ class ThreadFastSeat:
         return self._warm_p99
 
     def listen(self, listener: Listener | None) -> None:
-        """Send BrainDown and BrainUp there from now on; None: nowhere. It makes no remarks."""
+        """Send BrainDown and BrainUp there from now on; None: nowhere. It makes no remarks.
+
+        Whoever comes while a thread that was started is down hears that at once.
+        """
         self._listener = listener
+        if self._first is None and self._down:
+            self._tell(BrainDown(self._name, latched=self._thread is None))
 
     async def start(self) -> None:
         """Start the thread; the brain is there already.

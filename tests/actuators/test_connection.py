@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import math
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,13 +42,22 @@ def test_jitter_only_ever_shortens() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
-    [({"robot": "a/b"}, "robot: "), ({"robot_key": "short"}, "robot_key: ")],
+    [
+        ({"robot": "a/b"}, "robot: "),
+        ({"robot_key": "short"}, "robot_key: "),
+        *(({"port": port}, "port: ") for port in (0, -1, 65536)),
+        *(({"keepalive": keepalive}, "keepalive: ") for keepalive in (0, -1, 65536)),
+        *(
+            ({"publish_timeout": seconds}, "publish_timeout: ")
+            for seconds in (0.0, -1.0, math.inf, math.nan)
+        ),
+    ],
 )
 def test_wrong_settings_are_an_error_before_any_socket(
-    settings: dict[str, str], reason: str
+    settings: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(ValueError, match=reason):
-        MqttEndpoint(**settings)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"^{reason}"):
+        MqttEndpoint(**settings)
 
 
 def test_secrets_do_not_show_in_the_settings() -> None:

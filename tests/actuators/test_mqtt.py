@@ -8,7 +8,7 @@ import pytest
 from hdguard.actuators import wire
 from hdguard.actuators.mqtt import MqttActuator, MqttSettings
 from hdguard.core.actions import Escalate
-from tests.actuators.support import HALT, RESET_KEY, ROBOT_KEY, WHY, run, shepherded
+from tests.actuators.support import GO, HALT, RESET_KEY, ROBOT_KEY, WHY, run, shepherded
 from tests.e2e.stage import following, stage
 
 
@@ -60,6 +60,25 @@ def test_the_state_names_what_is_watched_by_whom(tmp_path: Path) -> None:
             _, payload, _ = await states.wait_for()
             state = wire.decode_state(payload)
             assert (state.sources, state.brains) == (("kitchen",), ("reflex", "slow"))
+
+    run(story())
+
+
+def test_the_link_is_proven_by_our_own_permit_and_by_no_other_guards(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with stage("embedded", tmp_path) as at, at.guard(boot=7) as actuator:
+            await actuator.ready()
+            async with asyncio.TaskGroup() as group:
+                echoed = group.create_task(actuator.echoed())
+                async with (
+                    at.guard(boot=6, client_id="other") as other,
+                    following(at, "permit", user="other") as permits,
+                ):
+                    await other.ready()
+                    await other.permit(GO)
+                    await permits.wait_for()
+                    assert not echoed.done()
+                await actuator.permit(GO)
 
     run(story())
 

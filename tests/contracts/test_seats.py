@@ -12,6 +12,7 @@ from hdguard.core.types import Light
 from hdguard.workers.base import FastSeat, Seat, SlowSeat
 from hdguard.workers.inline import InlineFastSeat, InlineSlowSeat
 from hdguard.workers.seats import WorkerFastBrain, WorkerSlowBrain
+from hdguard.workers.supervisor import WorkerSettings
 from hdguard.workers.thread import ThreadFastSeat
 from tests.workers import support
 from tests.workers.command_brain import (
@@ -273,10 +274,36 @@ def test_a_seat_without_a_listener_is_replaced_all_the_same(build: Callable[[], 
         seat.listen(ear)
         if isinstance(seat, InlineFastSeat | InlineSlowSeat):
             assert ear.heard.empty()
-        else:
+        else:  # it hears what it has missed
+            assert await ear.next() == BrainDown("command")
             assert await ear.next() == BrainUp("command")
         assert await ask(seat, GREEN)
         await seat.close()
+
+    run(story())
+
+
+NEVER_REPLACED: dict[str, Callable[[], FastSeat]] = {
+    "thread": lambda: ThreadFastSeat(fast_brain, restarts_per_minute=0),
+    "process": lambda: support.fast(worker=WorkerSettings(restarts_per_minute=0)),
+}
+
+
+@pytest.mark.parametrize("build", NEVER_REPLACED.values(), ids=NEVER_REPLACED)
+def test_a_listener_that_comes_too_late_hears_that_the_brain_is_down_for_good(
+    build: Callable[[], FastSeat],
+) -> None:
+    async def story() -> None:
+        seat, early, ear = build(), Ear(), Ear()
+        seat.listen(early)
+        await seat.start()
+        assert early.heard.empty()
+        seat.listen(None)
+        await seat.kill("nobody hears it")
+        seat.listen(ear)
+        assert await ear.next() == BrainDown("command", latched=True)
+        await seat.close()
+        assert ear.heard.empty()
 
     run(story())
 

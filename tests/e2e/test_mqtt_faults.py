@@ -144,7 +144,7 @@ def test_a_link_that_stays_lost_is_made_anew(
             at.mosquitto.freeze()
             await dropped.wait()
             assert shepherd.all(LinkLost)
-            actuator._ready.clear()
+            actuator._retained.complete.clear()
             at.mosquitto.thaw()
             await actuator.ready()
             await shepherd.wait_for(LinkUp)
