@@ -1,8 +1,8 @@
 """The commands. Each does one thing, says what went wrong and what to do, and sets its exit code.
 
 0 all is well · 1 it ran, and something in it failed · 2 wrong usage · 65 the data are wrong
-(dataset, annotations, journal, trace), or a brain cannot be loaded · 78 the configuration is wrong ·
-130 interrupted.
+(dataset, annotations, journal, trace), or a brain cannot be loaded · 78 the configuration is wrong
+· 130 interrupted.
 """
 
 import math
@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hdguard import __version__, app, cli_robot, cli_tune
+from hdguard import __version__, app, cli_doctor, cli_faults, cli_live, cli_robot, cli_tune
 from hdguard.cli_errors import INTERRUPTED, errors, new_folder, say_error
 from hdguard.cli_models import models
 from hdguard.config import (
@@ -64,6 +64,11 @@ ConfigFile = Annotated[Path | None, typer.Option(help="Configuration (TOML).", m
 
 cli.command(epilog="Examples:\n\n  hdguard demo\n\n  hdguard demo --keep")(cli_robot.demo)
 cli.command(epilog=cli_tune.TUNE_EXAMPLES)(cli_tune.tune)
+cli.command(epilog=cli_live.RUN_EXAMPLES)(cli_live.run)
+cli.command(epilog=cli_live.RESET_EXAMPLES)(cli_live.reset)
+cli.command(epilog=cli_live.HALT_EXAMPLE)(cli_live.halt)
+cli.command(epilog=cli_doctor.DOCTOR_EXAMPLES)(cli_doctor.doctor)
+cli.command(epilog=cli_faults.FAULTS_EXAMPLES)(cli_faults.faults)
 cli.command(epilog=cli_robot.ROBOT_EXAMPLES)(cli_robot.robot)
 cli.command(epilog="Examples:\n\n  hdguard schema\n\n  hdguard schema halt")(cli_robot.schema)
 

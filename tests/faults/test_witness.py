@@ -1,0 +1,91 @@
+"""What the witness keeps, and the hook's wire."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from hdguard.actuators import wire
+from hdguard.core.types import HaltCause
+from hdguard.faults.witness import HookWire, Seen, Witness
+from hdguard.runtime.hooks import FallBackHook, HookSettings
+from tests.actuators.support import HALT, run
+
+
+def halt(active: bool, cause: str = "stale_frame") -> bytes:
+    return wire.encode(
+        wire.HaltMessage(
+            boot=1,
+            seq=1,
+            active=active,
+            halt_id="1-1",
+            halt_class=HALT.halt_class,
+            cause=HaltCause(cause),
+            latched=False,
+            source="k",
+            brain="",
+            light=None,
+            hazard=wire.HazardField(),
+            stop_category=1,
+            captured_at=None,
+            decided_at=0.0,
+            evidence_id="1-1",
+        )
+    )
+
+
+def test_it_finds_what_was_said_on_a_topic_from_a_time_on() -> None:
+    async def story() -> None:
+        witness = Witness(1, "rosie")
+        for n, name in enumerate(("permit", "halt", "permit", "permit")):
+            witness.seen.append(Seen(float(n), name, str(n).encode(), False))
+        assert [s.payload for s in witness.since("permit", 1.0)] == [b"2", b"3"]
+        newest = witness.last("halt")
+        assert newest is not None
+        assert newest.at == 1.0
+        first = await witness.first("permit", lambda p: p != b"2", 0.5)
+        assert first.payload == b"3"
+
+    run(story(), "asyncio")
+
+
+def test_a_halt_counts_only_with_its_cause_and_while_it_is_active() -> None:
+    async def story() -> None:
+        witness = Witness(1, "rosie")
+        witness.seen.append(Seen(1.0, "halt", halt(active=True, cause="operator"), False))
+        witness.seen.append(Seen(2.0, "halt", halt(active=True), False))
+        assert (await witness.halt(0.0, "stale_frame")).at == 2.0
+        before = witness.in_force
+        witness.seen.append(Seen(3.0, "halt", halt(active=False), False))
+        after = witness.in_force
+        assert before is not None
+        assert after is None
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await witness.halt(2.5, "stale_frame")
+
+    run(story(), "asyncio")
+
+
+def test_a_permit_of_the_past_is_no_permit() -> None:
+    async def story() -> None:
+        witness = Witness(1, "rosie")
+        now = asyncio.get_running_loop().time()
+        witness.seen.append(Seen(now - 1.0, "permit", b"{}", False))
+        assert witness.permit is None
+
+    run(story(), "asyncio")
+
+
+def test_the_hooks_wire_tells_when_the_guards_hook_was_switched_on(tmp_path: Path) -> None:
+    async def story() -> None:
+        hook_wire = HookWire(tmp_path)
+        hook = FallBackHook(HookSettings(gpio=str(hook_wire.path)))
+        began = asyncio.get_running_loop().time()
+        assert await hook._call("")
+        assert await hook._call("the broker is gone")
+        assert began <= await hook_wire.on(began)
+        assert [word for _, word in hook_wire.changes] == ["0", "1"]
+        hook_wire.close()
+
+    run(story(), "asyncio")
