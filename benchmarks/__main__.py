@@ -12,6 +12,9 @@ BENCHES = {
     "cadence": "benchmarks.cadence:run",
     "halt": "benchmarks.halt_delivery:run",
     "reflex": "benchmarks.reflex_flow:run",
+    "ingest": "benchmarks.ingest:run",
+    "delivered": "benchmarks.capture_to_delivered:run",
+    "cameras": "benchmarks.cameras:run",
     "brains": "benchmarks.brain_latency:run",
 }
 

@@ -6,20 +6,16 @@ wire format, and the one task that waits for each receipt.
 """
 
 import asyncio
-import shutil
-import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import aiomqtt
 import numpy as np
 import uvloop
 
+from benchmarks.broker import broker
 from benchmarks.ratio import Ratio
-from hdguard.actuators.broker import EmbeddedBroker
 from hdguard.actuators.mqtt import MqttActuator, MqttSettings
 from hdguard.core import actions, events
 from hdguard.core.guard import Guard
@@ -68,10 +64,10 @@ class _TimedActuator(MqttActuator):
 def run() -> Iterator[Ratio]:
     """Measure, interleaved."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        broker, ours, bare = runner.run(_measure())
-    for name, percent, goal in (("p50", 50, P50_GOAL), ("p99", 99, P99_GOAL)):
+        name, ours, bare = runner.run(_measure())
+    for which, percent, goal in (("p50", 50, P50_GOAL), ("p99", 99, P99_GOAL)):
         yield Ratio(
-            f"decided to delivered {name} vs bare QoS 1 publish, s ({broker}, n {len(ours)})",
+            f"decided to delivered {which} vs bare QoS 1 publish, s ({name}, n {len(ours)})",
             float(np.percentile(ours, percent)),
             float(np.percentile(bare, percent)),
             goal,
@@ -89,7 +85,7 @@ async def _measure() -> tuple[str, list[float], list[float]]:
     )
     watch = _Stopwatch()
     bare: list[float] = []
-    async with _broker() as (name, port):
+    async with broker() as (name, port):
         settings = MqttSettings(port=port, robot="bench")
         async with (
             _TimedActuator(settings, boot=1) as actuator,
@@ -142,43 +138,3 @@ async def _busy() -> None:
         end = time.perf_counter() + BUSY_FOR
         while time.perf_counter() < end:
             pass
-
-
-@asynccontextmanager
-async def _broker() -> AsyncIterator[tuple[str, int]]:
-    """Mosquitto where it is installed, else the embedded broker."""
-    program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
-    if program is None:
-        async with EmbeddedBroker() as broker:
-            yield "amqtt", broker.port
-        return
-    async with EmbeddedBroker() as broker:
-        port = broker.port  # free, and free again once this one is closed
-    with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder) / "mosquitto.conf"
-        config.write_text(
-            f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n"
-            "set_tcp_nodelay true\nlog_dest none\nuser root\n"
-        )
-        process = await asyncio.create_subprocess_exec(
-            program, "-c", str(config), stderr=asyncio.subprocess.DEVNULL
-        )
-        try:
-            await _answers(port)
-            yield "mosquitto", port
-        finally:
-            process.terminate()
-            await process.wait()
-
-
-async def _answers(port: int) -> None:
-    for _ in range(200):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.02)
-        else:
-            writer.close()
-            return
-    msg = f"mosquitto does not listen on port {port}"
-    raise RuntimeError(msg)

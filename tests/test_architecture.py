@@ -16,9 +16,14 @@ TESTED_ELSEWHERE = {
     # The guard and what it is made of are one machine: stories, every short script, properties.
     "core/guard.py": "core/test_guard_scenarios.py",
     "core/debounce.py": "core/test_guard_scenarios.py",
+    "core/clearance.py": "core/test_guard_scenarios.py",
+    "core/expiry.py": "core/test_guard_scenarios.py",
     "core/freshness.py": "core/test_guard_scenarios.py",
     "core/halts.py": "core/test_guard_scenarios.py",
+    "core/motion.py": "core/test_guard_frozen.py",
     "core/permits.py": "core/test_guard_scenarios.py",
+    "core/release_rules.py": "core/test_guard_scenarios.py",
+    "core/review_rules.py": "core/test_guard_scenarios.py",
     "core/reviews.py": "core/test_guard_scenarios.py",
     "core/roster.py": "core/test_guard_scenarios.py",
     # Values with a property or two.
@@ -31,6 +36,12 @@ TESTED_ELSEWHERE = {
     "brains/regions.py": "brains/test_reflex.py",
     "examples/make.py": "examples/test_examples.py",
     "examples/scene.py": "examples/test_examples.py",
+    # Scenarios: each is injected once with real parts.
+    "faults/brain_faults.py": "e2e/test_faults.py",
+    "faults/broker_faults.py": "e2e/test_faults.py",
+    "faults/camera_faults.py": "e2e/test_faults.py",
+    "faults/daemon_faults.py": "e2e/test_faults.py",
+    "faults/hostile_faults.py": "e2e/test_faults.py",
     # Entry points.
     "__main__.py": "test_cli.py",
     "cli_errors.py": "test_cli.py",
@@ -197,7 +208,10 @@ def test_the_core_imports_only_the_standard_librarys_values() -> None:
 
 
 def test_the_command_imports_without_a_warning_and_without_a_model() -> None:
-    heavy = "{'torch', 'transformers', 'cv2', 'aiortc', 'openai', 'httpx2', 'huggingface_hub'}"
+    heavy = (
+        "{'starlette', 'uvicorn', 'prometheus_client', 'torch', 'transformers', 'cv2', 'aiortc',"
+        " 'openai', 'httpx2', 'huggingface_hub'}"
+    )
     code = f"import sys, hdguard.cli; assert not {heavy} & set(sys.modules)"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False

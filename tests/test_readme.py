@@ -59,7 +59,8 @@ def test_the_policy_table_is_the_presets() -> None:
     ]
     assert (PAPER.fast_deadline, PAPER.failures_to_halt) == (None, None)
     halts = {True: "fault halt", False: "reported only"}
-    assert rows["stale frame or verdict, blind"] == [halts[p.fault_halts] for p in (PAPER, SIDECAR)]
+    faults = [halts[p.fault_halts] for p in (PAPER, SIDECAR)]
+    assert rows["stale frame or verdict, frozen picture, blind"] == faults
     assert set(PRESETS) == {"paper", "sidecar"}
 
 
