@@ -243,7 +243,9 @@ def test_closing_behind_a_slow_decoder_lets_the_loop_go_on(
             assert held[0] < 0.1  # a permit is due every 0.2 s
             assert asyncio.get_running_loop().time() - begun < 1.0
             before = decoders[0].count
-        assert not [t for t in threading.enumerate() if "decoder" in t.name]
+        for thread in [t for t in threading.enumerate() if "decoder" in t.name]:
+            await asyncio.to_thread(thread.join, 2.0)  # it ends with the picture in hand
+            assert not thread.is_alive()
         assert decoders[0].count == before
 
     asyncio.run(story())
