@@ -32,6 +32,7 @@ TESTED_ELSEWHERE = {
     # Parts of a whole that is tested as one.
     "actuators/client.py": "actuators/test_connection.py",
     "brains/clarity.py": "brains/test_reflex.py",
+    "brains/families/square.py": "contracts/test_families.py",
     "brains/flame.py": "brains/test_reflex.py",
     "brains/regions.py": "brains/test_reflex.py",
     "examples/make.py": "examples/test_examples.py",

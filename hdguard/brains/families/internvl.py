@@ -6,22 +6,21 @@ the whole; a frame of a camera at 448 x 448 is one tile.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from hdguard.brains.base import BrainError, Rgb
-from hdguard.brains.families.base import Chat, Inputs, Loader
-from hdguard.brains.families.native import NativeFamily
-from hdguard.brains.families.pictures import IMAGENET, fitted, folder_range, normalised
+from hdguard.brains.base import Rgb
+from hdguard.brains.families.base import Chat, Inputs
+from hdguard.brains.families.pictures import IMAGENET, fitted, normalised
+from hdguard.brains.families.square import SquareFamily
 
 OPEN, CONTEXT, CLOSE = "<img>", "<IMG_CONTEXT>", "</img>"
 
 
-class InternVL(NativeFamily):
+class InternVL(SquareFamily):
     """InternVL; square pictures, 256 tokens each at the published 448 pixels."""
 
     name: ClassVar[str] = "internvl"
@@ -33,22 +32,9 @@ class InternVL(NativeFamily):
         config, vision = model.config, model.config.vision_config
         self.side = int(vision.image_size[0])
         self.range = IMAGENET
-        (context,) = self.encode(CONTEXT)
-        if context != config.image_token_id:
-            raise BrainError(
-                f"config.json: image_token_id: is {config.image_token_id}, but tokenizer.json's "
-                f"{CONTEXT} is {context}: the files are not of one model"
-            )
+        context = self.image_token(CONTEXT)
         across = int(self.side // vision.patch_size[0] * config.downsample_ratio)
         self._picture = [*self.encode(OPEN), *[context] * across**2, *self.encode(CLOSE)]
-
-    @classmethod
-    def open(cls, folder: Path, load: Loader) -> Self:
-        """Load from a folder, with its own range of values for pictures."""
-        values = folder_range(folder)
-        family = super().open(folder, load)
-        family.range = values
-        return family
 
     @classmethod
     def model_class(cls, config: dict[str, Any]) -> Any:
@@ -56,10 +42,6 @@ class InternVL(NativeFamily):
         import transformers  # noqa: PLC0415 - it costs a second to import
 
         return transformers.InternVLForConditionalGeneration
-
-    def picture(self, rgb: Rgb) -> list[int]:
-        """As many tokens for every picture."""
-        return self._picture
 
     def tensors(self, ids: torch.Tensor, pictures: Sequence[Rgb]) -> dict[str, torch.Tensor]:
         """Pixels, (pictures, 3, side, side)."""

@@ -5,23 +5,22 @@ without that a picture is one tile, the "global" one. It writes turns in its own
 """
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from hdguard.brains.base import BrainError, Rgb
-from hdguard.brains.families.base import Chat, Loader
-from hdguard.brains.families.native import NativeFamily
-from hdguard.brains.families.pictures import HALVES, fitted, folder_range, normalised
+from hdguard.brains.base import Rgb
+from hdguard.brains.families.base import Chat
+from hdguard.brains.families.pictures import HALVES, fitted, normalised
+from hdguard.brains.families.square import SquareFamily
 from hdguard.brains.families.tokens import Turns
 
 AROUND, GLOBAL, IMAGE = "<fake_token_around_image>", "<global-img>", "<image>"
 
 
-class SmolVLM(NativeFamily):
+class SmolVLM(SquareFamily):
     """SmolVLM 2; square pictures, resized to the side that its eye takes."""
 
     name: ClassVar[str] = "smolvlm"
@@ -41,23 +40,10 @@ class SmolVLM(NativeFamily):
         config, vision = model.config, model.config.vision_config
         self.side = int(vision.image_size)
         self.range = HALVES
-        (image,) = self.encode(IMAGE)
-        if image != config.image_token_id:
-            raise BrainError(
-                f"config.json: image_token_id: is {config.image_token_id}, but tokenizer.json's "
-                f"{IMAGE} is {image}: the files are not of one model"
-            )
+        image = self.image_token(IMAGE)
         across = self.side // vision.patch_size // config.scale_factor
         around, whole = self.encode(AROUND), self.encode(GLOBAL)
         self._picture = [*around, *whole, *[image] * across**2, *around]
-
-    @classmethod
-    def open(cls, folder: Path, load: Loader) -> Self:
-        """Load from a folder, with its own range of values for pictures."""
-        values = folder_range(folder)
-        family = super().open(folder, load)
-        family.range = values
-        return family
 
     @classmethod
     def model_class(cls, config: dict[str, Any]) -> Any:
@@ -65,10 +51,6 @@ class SmolVLM(NativeFamily):
         import transformers  # noqa: PLC0415 - it costs a second to import
 
         return transformers.SmolVLMForConditionalGeneration
-
-    def picture(self, rgb: Rgb) -> list[int]:
-        """As many tokens for every picture."""
-        return self._picture
 
     def tensors(self, ids: torch.Tensor, pictures: Sequence[Rgb]) -> dict[str, torch.Tensor]:
         """Pixels, (1, pictures, 3, side, side), and that none of them is padding."""
