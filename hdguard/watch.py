@@ -17,6 +17,7 @@ from hdguard.core.guard import Guard
 from hdguard.ingest.webrtc import WhipSource
 from hdguard.live import LivePlan
 from hdguard.observe.http import HttpParts
+from hdguard.observe.keeping import Keeping
 from hdguard.observe.metrics import Metrics
 from hdguard.observe.server import HttpServer
 from hdguard.observe.status import Status
@@ -66,6 +67,11 @@ class Aides:
     def observers(self) -> tuple[Observer, ...]:
         """The watchdog comes last: it is fed only if all else went well."""
         return (self.keeper, self.hook, self.audit, self.watchdog)
+
+    @property
+    def keeping(self) -> Keeping:
+        """What is shown of them."""
+        return Keeping(self.keeper, self.audit, self.hook if self._has_hook else None)
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Their tasks, to be cancelled at the end."""
@@ -134,8 +140,9 @@ class Watch:
         self._restored = past.halt(loop.time())
         self._guard = Guard(plan.policy, loop.time(), boot=life.boot, restored=self._restored)
         self._last_word = _LastWord(self._guard)
-        self._status = Status(self._guard, loop.time)
-        self._metrics = Metrics(self._guard, loop.time, lambda: actuator.connected)
+        keeping = aides.keeping
+        self._status = Status(self._guard, loop.time, keeping)
+        self._metrics = Metrics(self._guard, loop.time, lambda: actuator.connected, keeping)
         own: tuple[Observer, ...] = (self._last_word, self._status, self._metrics)
         self._sources = plan.sources()
         observers = (*own, *aides.observers)

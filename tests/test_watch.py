@@ -77,6 +77,28 @@ def test_the_robot_moves_once_the_self_test_is_passed_and_is_halted_before_the_e
     run(story())
 
 
+def test_a_state_that_cannot_be_written_stops_no_robot_and_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "rosie.state.json.new").mkdir()  # a file of that name is to be written
+
+    async def story() -> None:
+        stop = asyncio.Event()
+        async with watched(tmp_path) as (watch, _, moves, aides), asyncio.TaskGroup() as group:
+            working = group.create_task(watch.run(stop))
+            await moves.wait()
+            assert moves.said == [Speed.FULL]
+            report = watch._status.report()
+            assert ["state file" in warning for warning in report["warnings"]] == [True]
+            assert report["keeping"]["state_file"]["failing"] is True
+            assert report["keeping"]["hook"] is not None
+            shown = watch._metrics.text().decode()
+            failures = f"{float(aides.keeper.failures)}"
+            assert f'hdguard_write_failures_total{{file="state"}} {failures}\n' in shown
+            stop.set()
+            await working
+
+    run(story())
+
+
 def test_a_restored_halt_is_in_force_from_the_first_step(tmp_path: Path) -> None:
     async def story() -> None:
         stop = asyncio.Event()

@@ -1,7 +1,8 @@
 """Whether the robot obeys: a real halt is sent, acknowledged, confirmed, and taken back.
 
-No guard may run meanwhile, here or elsewhere, and no halt be in force: the broker lets only one
-client have the guard's name, so a guard that runs would be thrown out. The halt carries a boot
+No guard may run meanwhile, here or elsewhere, and no halt be in force, nor anything be kept as a
+halt that cannot be read: it may be one. The broker lets only one client have the guard's name, so a
+guard that runs would be thrown out. The halt carries a boot
 number above any before, so the robot takes the doctor for the newest guard, until the real one
 starts and raises the number again. No permit is sent: the robot stands before and after.
 """
@@ -95,6 +96,12 @@ async def _halted(plan: LivePlan) -> Finding:
         except TimeoutError:
             said = f"the broker brought nothing back in {READY_WITHIN:g} s"
             return fail("halt", said, "see what is said of the broker above")
+        if guard.outnumbered is not None:
+            file = plan.state_file("boot")
+            said = f"was not sent: the robot heeds guard {guard.outnumbered}, we are number {boot}"
+            return fail("halt", said, f"write {guard.outnumbered} into {file} and try again")
+        if why := guard.unread_halt:
+            return _unread(why, plan.config.mqtt.topics["halt"])
         found = guard.retained_halt
         if found is not None and found.active:
             return _in_force(found.halt_id, found.cause)
@@ -141,6 +148,16 @@ async def _take_back_anew(plan: LivePlan, halt_id: str) -> str:
 def _in_force(halt_id: str, cause: str) -> Finding:
     how = f"start hdguard, see to what is wrong, and end it: hdguard reset {halt_id}"
     return fail("halt", f"halt {halt_id} ({cause}) is in force; it was left alone", how)
+
+
+def _unread(why: str, topic: str) -> Finding:
+    said = f"was not sent: the halt that the broker keeps cannot be read ({why}); it was left alone"
+    how = (
+        "if mqtt.robot_key was changed, set the old one, start hdguard and reset the halt; else "
+        "see that nothing is wrong beside the robot, publish an empty retained message on "
+        f"{topic}, and try again"
+    )
+    return fail("halt", said, how)
 
 
 async def _try(guard: MqttActuator, halt_id: str) -> Answers:

@@ -1,12 +1,11 @@
 """The guard's numbers for Prometheus: counted as things happen, put into words when scraped.
 
 One registry in the daemon's process. What a worker's process does is counted here, from what the
-guard hears of it, so that a worker that dies leaves no number behind. An age is worked out at the
-scrape: one that was stored would stay young when the frames stop.
+guard hears of it, so that a worker that dies leaves no number behind. What can be read off when it
+is asked for is not counted: see `hdguard.observe.collected`.
 """
 
-import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -17,16 +16,14 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
-from hdguard import __version__
 from hdguard.core import events
 from hdguard.core.actions import Action, Halt, Permit
 from hdguard.core.events import Event
 from hdguard.core.guard import Guard
-from hdguard.core.types import HaltClass, State
+from hdguard.core.types import HaltClass
+from hdguard.observe.collected import Collected
+from hdguard.observe.keeping import Keeping
 from hdguard.runtime.observer import Judged, Reviewed
 from hdguard.runtime.pipeline import Pipeline
 
@@ -85,35 +82,37 @@ class _Asked:
     answered: bool = False
 
 
-class Metrics(Collector):
+class Metrics:
     """An `Observer`, and what `/metrics` shows.
 
     Args:
         guard: whose numbers they are.
         now: seconds on the loop's clock.
         connected: whether there is a connection to the broker.
+        keeping: the files and the hook whose numbers are shown too.
     """
 
     def __init__(
-        self, guard: Guard, now: Callable[[], float], connected: Callable[[], bool]
+        self,
+        guard: Guard,
+        now: Callable[[], float],
+        connected: Callable[[], bool],
+        keeping: Keeping | None = None,
     ) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call] # wall-clock times, one per number
         self.registry = registry = CollectorRegistry()
         self._guard = guard
-        self._now = now
-        self._connected = connected
-        self._pipeline: Pipeline | None = None
+        self._collected = Collected(guard, now, connected, keeping)
         self._counts = _Counts(registry)
         self._times = _Times(registry)
-        self._judged = 0
         self._asked = _Asked("", now())
         self._permit_at: float | None = None
         self._down: set[str] = set()
-        registry.register(self)
+        registry.register(self._collected)
 
     def watch(self, pipeline: Pipeline) -> None:
         """Show what this pipeline left out; it is made after its observers."""
-        self._pipeline = pipeline
+        self._collected.pipeline = pipeline
 
     def lagged(self, seconds: float) -> None:
         """The event loop came so much too late to a timer."""
@@ -123,14 +122,12 @@ class Metrics(Collector):
         """What a scrape is answered, of CONTENT_TYPE."""
         return generate_latest(self.registry)
 
-    # Looking on.
-
     def judged(self, stamps: Judged | Reviewed) -> None:
         """A brain has answered."""
         stage = self._times.stages.labels
         match stamps:
             case Judged():
-                self._judged += 1
+                self._collected.judged += 1
                 stage("sample").observe(stamps.sampled - stamps.ref.captured_at)
                 stage("wait").observe(stamps.given - stamps.sampled)
                 stage("judge").observe(stamps.assessed - stamps.given)
@@ -195,43 +192,3 @@ class Metrics(Collector):
                 self._times.ack.observe(now - asked.at)
             case _:
                 pass
-
-    # Being scraped.
-
-    def collect(self) -> Iterator[Metric]:
-        """What is read off at the scrape instead of being counted."""
-        yield self._ages()
-        yield self._dropped()
-        connected = "1 while there is a connection to the broker; no proof that anything arrives."
-        yield GaugeMetricFamily("hdguard_mqtt_connected", connected, value=self._connected())
-        state = GaugeMetricFamily("hdguard_state", "1 for the guard's state.", labels=["state"])
-        for each in State:
-            state.add_metric([each], each is self._guard.state)
-        yield state
-        words = "Always 1; what is running."
-        info = GaugeMetricFamily("hdguard_build_info", words, labels=["version", "python"])
-        info.add_metric([__version__, platform.python_version()], 1)
-        yield info
-
-    def _ages(self) -> Metric:
-        words = "Age of the newest clean frame; absent before the first."
-        ages = GaugeMetricFamily("hdguard_frame_age_seconds", words, labels=["source"])
-        now = self._now()
-        for name, watched in self._guard.roster.sources.items():
-            if watched.frame.newest is not None:
-                ages.add_metric([name], now - watched.frame.newest)
-        return ages
-
-    def _dropped(self) -> Metric:
-        words = "What became of frames."
-        frames = CounterMetricFamily("hdguard_frames", words, labels=["outcome"])
-        stale = busy = corrupt = 0
-        if (seen := self._pipeline) is not None:
-            stale = seen.stale
-            busy = sum(m.dropped for m in seen.mailboxes.values())
-            corrupt = sum(s.report.corrupt for s in seen.parts.sources)
-        frames.add_metric(["judged"], self._judged)
-        frames.add_metric(["dropped_stale"], stale)
-        frames.add_metric(["dropped_busy"], busy)
-        frames.add_metric(["corrupt"], corrupt)
-        return frames

@@ -18,6 +18,7 @@ from hdguard.core.guard import Guard
 from hdguard.core.roster import Lane, Watched
 from hdguard.core.types import Hazard, Speed, State
 from hdguard.observe.advice import advice
+from hdguard.observe.keeping import Keeping
 from hdguard.runtime.observer import Judged, Reviewed
 
 DECIDED_WITHIN = 0.6
@@ -41,11 +42,15 @@ class Status:
     Args:
         guard: whose status it is.
         now: seconds on the loop's clock.
+        keeping: the files and the hook that are reported on too.
     """
 
-    def __init__(self, guard: Guard, now: Callable[[], float]) -> None:
+    def __init__(
+        self, guard: Guard, now: Callable[[], float], keeping: Keeping | None = None
+    ) -> None:
         self._guard = guard
         self._now = now
+        self._keeping = keeping
         self._began = now()
         self._decided_at = self._began
         self._why = ""
@@ -139,11 +144,13 @@ class Status:
         unready = self.unready()
         roster = self._guard.roster
         slow = self._guard.policy.slow
+        keeping = self._keeping
         return {
             "state": self.state,
             "why": self._why,
             "ready": not unready,
             "unready": list(unready),
+            "warnings": [] if keeping is None else keeping.warnings(),
             "speed": self._speed.name.lower(),
             "light": roster.light.name,
             "boot": self._guard.boot,
@@ -159,6 +166,7 @@ class Status:
             "slow": {"name": slow, "up": slow not in roster.down} if slow else None,
             "robot": self._said_by_robot(now),
             "halt": self.halt(),
+            "keeping": None if keeping is None else keeping.report(),
         }
 
     def halt(self) -> dict[str, Any] | None:

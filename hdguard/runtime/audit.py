@@ -39,6 +39,7 @@ class AuditLog:
         refused: messages refused, by topic.
         dropped: lines lost because the disk did not take them in time.
         failures: writes that failed.
+        failing: the last write failed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +48,7 @@ class AuditLog:
         self._path = path
         self._lines: list[bytes] = []
         self._writing = threading.Lock()
-        self._failing = False
+        self.failing = False
         self._minute = -1
         self._this_minute: Counter[str] = Counter()
         self._woken = asyncio.Event()
@@ -128,13 +129,13 @@ class AuditLog:
                 self._append()
             except OSError as error:
                 self.failures += 1
-                if not self._failing:
+                if not self.failing:
                     log.warning("%s: %s; nothing is audited", self._path, error.strerror or error)
-                self._failing = True
+                self.failing = True
             else:
-                if self._failing:
+                if self.failing:
                     log.info("%s: audited again", self._path)
-                self._failing = False
+                self.failing = False
 
     def _append(self) -> None:
         file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

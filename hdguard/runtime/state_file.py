@@ -80,6 +80,8 @@ def read_state(path: Path, robot: str) -> Kept | None:
     try:
         kept = msgspec.json.decode(data, type=Kept)
         number_of(kept.newest)
+        if kept.halt is not None and not kept.knows(kept.halt.halt_id):
+            raise ValueError(f"its halt {kept.halt.halt_id} is newer than its newest")
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateFileError(f"{path}: not a state file: {error}; {advice}") from error
     if kept.robot != robot:
@@ -118,13 +120,14 @@ class StateKeeper:
 
     Attributes:
         failures: writes that failed.
+        failing: the last write failed.
     """
 
     def __init__(
         self, path: Path, kept: Kept, write: Callable[[Path, Kept], None] = write_state
     ) -> None:
         self.failures = 0
-        self._failing = False
+        self.failing = False
         self._path = path
         self._kept = kept
         self._write = write
@@ -176,11 +179,11 @@ class StateKeeper:
                 await asyncio.sleep(RETRY_AFTER)
             else:
                 self._written = kept
-                self._failing = False
+                self.failing = False
 
     def _on_failure(self, error: OSError) -> None:
         self.failures += 1
-        if not self._failing:
-            self._failing = True
+        if not self.failing:
+            self.failing = True
             why = error.strerror or error
             log.error("%s: %s; the halt in force is not kept on disk yet", self._path, why)

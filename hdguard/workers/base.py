@@ -45,6 +45,9 @@ class Seat(Protocol):
     def listen(self, listener: Listener | None) -> None:
         """Send BrainDown, BrainUp and Remarked there from now on; None: nowhere.
 
+        Whoever comes while a brain that was started is down hears BrainDown at once, before this
+        returns: the one that was sent when it went down had no listener.
+
         Only a brain in a process of its own makes remarks: an afterthought must be droppable
         between two steps, and at the virtual pace it would have no time of its own.
         """

@@ -9,18 +9,20 @@ import pytest
 
 from hdguard.actuators.base import ActuatorError
 from hdguard.actuators.mqtt import MqttActuator
-from hdguard.actuators.wire import HaltMessage, decode_halt
+from hdguard.actuators.signing import seal
+from hdguard.actuators.translate import halt_message
+from hdguard.actuators.wire import HaltMessage, decode_halt, encode
 from hdguard.config import Config, LiveConfig
-from hdguard.core.actions import Halt, Release
+from hdguard.core.actions import Halt, Notify, Release
 from hdguard.core.events import LinkLost
-from hdguard.core.types import Speed
+from hdguard.core.types import Speed, State
 from hdguard.doctor import halting
 from hdguard.doctor.findings import Finding, Status
 from hdguard.doctor.halting import check_halt
 from hdguard.live import LivePlan
 from hdguard.runtime.lock import LockedError, locked
 from hdguard.runtime.state_file import Kept, write_state
-from tests.actuators.support import HALT, run, shepherded
+from tests.actuators.support import HALT, ROBOT_KEY, run, shepherded
 from tests.e2e.stage import Driven, Stage, Topic, demo_robot, following, stage
 
 
@@ -30,8 +32,8 @@ def _briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(halting, "LISTENED", 0.5)
 
 
-def plan_of(at: Stage, folder: Path) -> LivePlan:
-    return LivePlan(Config(mqtt=at.guard_settings(), live=LiveConfig(state_dir=str(folder))))
+def plan_of(at: Stage, folder: Path, **mqtt: str) -> LivePlan:
+    return LivePlan(Config(mqtt=at.guard_settings(**mqtt), live=LiveConfig(state_dir=str(folder))))
 
 
 @asynccontextmanager
@@ -105,6 +107,33 @@ def test_a_halt_in_force_is_left_alone(keeper: str, tmp_path: Path) -> None:
     assert "hdguard reset 7-1" in found.do
 
 
+TOPIC = "hdguard/rosie/halt"
+SIGNED = seal(TOPIC, encode(halt_message(HALT, 1, 7, 3)), b"the key before it was changed")
+
+
+@pytest.mark.parametrize(("kept", "why"), [(b"{}", "not signed"), (SIGNED, "signature")])
+def test_what_the_broker_keeps_as_a_halt_and_nobody_can_read_is_not_written_over(
+    kept: bytes, why: str, tmp_path: Path
+) -> None:
+    async def story() -> list[Finding]:
+        async with stage("embedded", tmp_path) as at, at.client() as somebody:
+            await somebody.publish(TOPIC, kept, qos=1, retain=True)
+            async with following(at, "halt") as halts:
+                await halts.wait_for()
+                found = await check_halt(plan_of(at, tmp_path, robot_key=ROBOT_KEY))
+                assert {payload for _, payload, _ in halts.seen} == {kept}  # no halt was sent
+            async with following(at, "halt") as halts:
+                assert (await halts.wait_for())[1:] == (kept, True)
+            return found
+
+    (found,) = run(story())
+    assert found.status is Status.FAIL
+    assert found.said.startswith("was not sent: the halt that the broker keeps cannot be read (")
+    assert why in found.said
+    assert "mqtt.robot_key" in found.do
+    assert f"publish an empty retained message on {TOPIC}" in found.do
+
+
 def test_while_a_guard_runs_nothing_is_sent_and_no_boot_number_is_spent(tmp_path: Path) -> None:
     async def story() -> None:
         async with scene(tmp_path) as (plan, halts):
@@ -131,6 +160,24 @@ def test_a_guard_that_runs_elsewhere_is_not_thrown_off_the_broker(tmp_path: Path
     assert found.status is Status.FAIL
     assert found.said == "was not sent: a guard (boot 400) of robot rosie runs elsewhere"
     assert not (tmp_path / "rosie.boot").exists()
+
+
+def test_a_robot_that_heeds_a_later_guard_would_drop_our_halt_so_none_is_sent(
+    tmp_path: Path,
+) -> None:
+    async def story() -> list[Finding]:
+        async with stage("embedded", tmp_path) as at, following(at, "halt") as halts:
+            async with at.guard(boot=400) as guard:
+                await guard.ready()
+                await guard.notify(Notify(State.MONITORING, "all is well"))
+            found = await check_halt(plan_of(at, tmp_path))
+            assert said(halts) == []
+            return found
+
+    (found,) = run(story())
+    assert found.status is Status.FAIL
+    assert found.said == "was not sent: the robot heeds guard 400, we are number 1"
+    assert found.do == f"write 400 into {tmp_path / 'rosie.boot'} and try again"
 
 
 @pytest.mark.parametrize("fails", [1, 2, 1000])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import uvloop
+from prometheus_client.parser import text_string_to_metric_families
 
 from hdguard.core.actions import Halt
 from hdguard.core.events import Event, FastVerdict, FrameSeen, HaltRequested, SelfTestPassed
@@ -17,6 +18,7 @@ from hdguard.core.policy import SIDECAR, BrainPlan, Policy, SourcePlan
 from hdguard.core.types import FrameRef, Light
 from hdguard.ingest.webrtc import Answer, OfferRefused
 from hdguard.observe.http import HttpParts
+from hdguard.observe.keeping import Keeping
 from hdguard.observe.metrics import Metrics
 from hdguard.observe.server import HttpServer
 from hdguard.observe.settings import HttpSettings
@@ -54,13 +56,18 @@ class Watched:
     """A guard with its onlookers, stepped by hand at literal times."""
 
     def __init__(
-        self, policy: Policy = POLICY, *, boot: int = 7, restored: Halt | None = None
+        self,
+        policy: Policy = POLICY,
+        *,
+        boot: int = 7,
+        restored: Halt | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         self.now = 100.0
         self.guard = Guard(policy, self.now, boot=boot, restored=restored)
-        self.status = Status(self.guard, lambda: self.now)
+        self.status = Status(self.guard, lambda: self.now, keeping)
         self.connected = True
-        self.metrics = Metrics(self.guard, lambda: self.now, lambda: self.connected)
+        self.metrics = Metrics(self.guard, lambda: self.now, lambda: self.connected, keeping)
         self._seq = 0
 
     def step(self, *happened: Event, after: float = 0.0) -> None:
@@ -86,6 +93,16 @@ class Watched:
             self.now += 0.2
             self.sees(source="hall")
             self.sees()
+
+
+def scraped(watched: Watched) -> dict[str, float]:
+    """Every sample of a scrape, named as Prometheus shows it."""
+    found = {}
+    for family in text_string_to_metric_families(watched.metrics.text().decode()):
+        for sample in family.samples:
+            labels = ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
 
 
 @dataclass

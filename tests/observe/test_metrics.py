@@ -1,9 +1,6 @@
-"""The numbers, as a scrape shows them."""
+"""What is counted as it happens, as a scrape shows it."""
 
 import time
-from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -11,30 +8,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from hdguard.core import events
 from hdguard.core.actions import Halt
 from hdguard.core.types import FrameRef, HaltCause, HaltClass, Light
-from hdguard.ingest.base import SourceReport
 from hdguard.runtime.observer import Judged, Reviewed
-from tests.observe.support import Watched
+from tests.observe.support import Watched, scraped
 
 REF = FrameRef("kitchen", 41, 99.0, 1.4)
-
-
-def scraped(watched: Watched) -> dict[str, float]:
-    """Every sample, named as Prometheus shows it."""
-    found = {}
-    for family in text_string_to_metric_families(watched.metrics.text().decode()):
-        for sample in family.samples:
-            labels = ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items()))
-            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
-    return found
-
-
-def test_the_age_of_a_frame_grows_while_none_comes() -> None:
-    """prometheus/client_python 495: a number that nobody renews must not stay young."""
-    watched = Watched()
-    assert "hdguard_frame_age_seconds{source=kitchen}" not in scraped(watched)
-    watched.sees()
-    watched.now += 3.0
-    assert scraped(watched)["hdguard_frame_age_seconds{source=kitchen}"] == pytest.approx(3.05)
 
 
 def test_verdicts_are_counted_by_brain_and_kind() -> None:
@@ -133,31 +110,6 @@ def test_each_stage_of_a_frame_is_timed() -> None:
     assert found["hdguard_frames_total{outcome=judged}"] == 1
 
 
-@dataclass
-class Pipes:
-    """What the metrics read of a pipeline."""
-
-    stale: int = 2
-    mailboxes: dict[str, Any] = field(
-        default_factory=lambda: {"a": SimpleNamespace(dropped=3), "b": SimpleNamespace(dropped=4)}
-    )
-    parts: Any = field(
-        default_factory=lambda: SimpleNamespace(
-            sources=(SimpleNamespace(report=SourceReport(corrupt=5)),)
-        )
-    )
-
-
-def test_frames_that_were_left_out_are_told_apart() -> None:
-    watched = Watched()
-    assert scraped(watched)["hdguard_frames_total{outcome=dropped_busy}"] == 0
-    watched.metrics.watch(Pipes())  # type: ignore[arg-type]
-    found = scraped(watched)
-    outcomes = {"judged": 0, "dropped_stale": 2, "dropped_busy": 7, "corrupt": 5}
-    for outcome, count in outcomes.items():
-        assert found[f"hdguard_frames_total{{outcome={outcome}}}"] == count
-
-
 def test_a_worker_counts_as_restarted_when_it_is_loaded_again_not_before() -> None:
     """Frigate 3218: a child that was restarted and never became ready counted as well."""
     watched = Watched()
@@ -167,18 +119,6 @@ def test_a_worker_counts_as_restarted_when_it_is_loaded_again_not_before() -> No
     assert name not in scraped(watched)
     watched.step(events.BrainUp("reflex"), events.BrainUp("reflex"))
     assert scraped(watched)[name] == 1
-
-
-def test_the_state_and_the_connection_are_those_of_the_moment() -> None:
-    watched = Watched()
-    assert scraped(watched)["hdguard_state{state=starting}"] == 1
-    watched.starts()
-    watched.connected = False
-    found = scraped(watched)
-    states = {k: v for k, v in found.items() if k.startswith("hdguard_state")}
-    assert sum(states.values()) == 1
-    assert found["hdguard_state{state=monitoring}"] == 1
-    assert found["hdguard_mqtt_connected"] == 0
 
 
 def test_the_loops_lag_has_buckets_around_its_limits() -> None:
