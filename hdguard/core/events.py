@@ -13,13 +13,15 @@ class FrameSeen:
     """A clean frame was decoded; `kept` frames may be shown to the SlowBrain.
 
     A `scene_change` says that this kept frame shows another scene than the kept one before it.
-    `frozen` says that nothing has changed since the last frame that was not frozen.
+    `frozen` says that nothing has changed since the last frame that was not frozen, `damaged` that
+    too many of the pictures before this one did not decode cleanly and were left out.
     """
 
     ref: FrameRef
     kept: bool = False
     scene_change: bool = False
     frozen: bool = False
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

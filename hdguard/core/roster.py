@@ -32,6 +32,7 @@ class Watched:
         self.plan = plan
         self.frame = FrameAge(plan.interval)
         self.picture = Stillness()
+        self.damaged = False
         self.trouble = ""
         self.desk = ReviewDesk(policy.window, policy.pending)
         self.lanes = {b.name: Lane(plan.source_id, b, policy.deadline_of(b)) for b in policy.brains}
@@ -54,6 +55,7 @@ class Watched:
             case FrameSeen():
                 self.frame.seen(event.ref.captured_at)
                 self.picture.seen(event.ref.captured_at, frozen=event.frozen)
+                self.damaged = event.damaged
                 if event.kept:
                     self.desk.window.keep(event.ref, scene_change=event.scene_change)
             case Remarked():
@@ -197,6 +199,8 @@ class Roster:
                 found.append(f"{name} has no fresh frame")
             if watched.doubtful():
                 found.append(f"the picture of {name} does not change")
+            if watched.damaged:
+                found.append(f"many pictures of {name} are damaged")
             found.extend(
                 f"{lane.brain.name} has no fresh verdict on {name}"
                 for lane in watched.lanes.values()

@@ -21,6 +21,7 @@ from hdguard.core.review_window import PLANS
 from hdguard.core.sampling import FrameSampler
 from hdguard.core.types import Light
 from hdguard.ingest.base import Frame, FrameSource, SourceError
+from hdguard.runtime.damage import DamageWatch
 from hdguard.runtime.frozen import FrozenWatch
 from hdguard.runtime.mailbox import Mailbox, Outbox, Sampled
 from hdguard.runtime.observer import Judged, Observer
@@ -54,6 +55,7 @@ class _Watches:
     album: FrameSampler | None
     scenes: SceneWatch | None
     frozen: FrozenWatch | None
+    damage: DamageWatch
 
 
 class _Finished(Exception):  # noqa: N818 - it is good news
@@ -156,7 +158,7 @@ class Pipeline:
 
         To the guard it is lost until then. Nothing that happens to it concerns another source.
         """
-        watches = self._watches(source.source_id)
+        watches = self._watches(source)
         while not self._resting.is_set():
             problem = await self._play(source, watches)
             wait = None if self._resting.is_set() else source.retry_after()
@@ -180,6 +182,7 @@ class Pipeline:
                         break
                     if not up:
                         up = True
+                        watches.damage.began()
                         self.source_errors.pop(source.source_id, None)
                         self.dispatch(events.SourceUp(source.source_id, source.interval))
                     self._offer(frame, watches)
@@ -188,15 +191,16 @@ class Pipeline:
             return str(error)
         return ""
 
-    def _watches(self, source_id: str) -> _Watches:
+    def _watches(self, source: FrameSource) -> _Watches:
         # They outlive the source's breaks: a camera that comes back with its last picture is stuck.
         policy = self.guard.policy
-        (plan,) = (s for s in policy.sources if s.source_id == source_id)
+        (plan,) = (s for s in policy.sources if s.source_id == source.source_id)
         window = PLANS[policy.window]
         return _Watches(
             FrameSampler(window.fps) if window.fps else None,
             SceneWatch() if window.scenes and self.parts.slow is not None else None,
             FrozenWatch() if plan.when_frozen != "ignore" else None,
+            DamageWatch(source),
         )
 
     def _offer(self, frame: Frame, watches: _Watches) -> None:
@@ -207,7 +211,8 @@ class Pipeline:
             self._reviewer.keep(frame)
         changed = kept and watches.scenes is not None and watches.scenes.changed(frame.image)
         frozen = watches.frozen is not None and watches.frozen.frozen(frame)
-        self.dispatch(events.FrameSeen(ref, kept, changed, frozen))
+        damaged = watches.damage.damaged(self._loop.time())
+        self.dispatch(events.FrameSeen(ref, kept, changed, frozen, damaged))
         for name in takers:
             self.mailboxes[name].put(Sampled(frame, self._loop.time()))
 

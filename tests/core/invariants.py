@@ -38,6 +38,7 @@ class Witness:
     brains: dict[str, Seen] = field(default_factory=dict)
     frame: float = -math.inf
     changed: float = math.nan
+    damaged: bool = False
     moved_since: float = math.inf
     robot_at: float = -math.inf
     robot: int = -1
@@ -169,6 +170,7 @@ def _note(w: Witness, guard: Guard, event: Event, now: float, out: tuple[Action,
             w.frame = max(w.frame, event.ref.captured_at)
             if not event.frozen or math.isnan(w.changed):
                 w.changed = event.ref.captured_at
+            w.damaged = event.damaged
         case events.RobotSeen() if event.seq > w.robot:
             w.robot, w.robot_at = event.seq, now
             w.moved_since = min(w.moved_since, now) if event.moving else math.inf
@@ -226,6 +228,9 @@ def _standing(w: Witness, guard: Guard, now: float, out: tuple[Action, ...]) -> 
                 w.open_review = None
             case actions.Permit():
                 yield from _permitted(w, guard, now, action)
+            case actions.Notify():
+                if ("pictures of cam are damaged" in action.why) != w.damaged:
+                    yield "people are told of damaged pictures as long as they come, and no longer"
             case Halt():
                 w.said_at = now
                 if action.repeat == 0:
@@ -265,5 +270,7 @@ def _permitted(w: Witness, guard: Guard, now: float, permit: actions.Permit) -> 
         yield "full speed means that everything is GREEN, answered and quiet"
     if w.frame - w.changed >= 3.0:
         yield "full speed means that the picture changes (when_frozen)"
+    if w.damaged:
+        yield "full speed means that few pictures are damaged"
     if now - w.frame >= 0.5 or any(now - b.answered >= 1.5 for b in w.brains.values()):
         yield "full speed means that everything is fresh"

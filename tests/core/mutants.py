@@ -228,5 +228,21 @@ MUTANTS = (
         "True and",
         shows="frozen halt, long since calm",
     ),
+    Mutant(
+        "full speed on damaged pictures",
+        Roster,
+        "impairments",
+        "if watched.damaged",
+        "if False",
+        shows="pictures damaged",
+    ),
+    Mutant(
+        "damaged for ever",
+        Watched,
+        "seen",
+        "self.damaged = event.damaged",
+        "self.damaged |= event.damaged",
+        shows="pictures damaged",
+    ),
     Mutant("stop does not halt", Guard, "_handle", "self._halt(fault(HaltCause.STOPPING))", "pass"),
 )

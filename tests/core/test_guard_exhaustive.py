@@ -1,6 +1,7 @@
 """Every short script of events, from several states; and every mutant that it must find out."""
 
 import pickle
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 
@@ -72,7 +73,12 @@ STILL: dict[str, Happens] = {
 }
 """Of these only scripts are walked that begin where a picture stands still."""
 
-KNOWN = {**ALPHABET, **STILL}
+DAMAGED: dict[str, Happens] = {
+    "frame amid damaged ones": lambda now, _: events.FrameSeen(frame(now), damaged=True),
+}
+"""Of these only scripts are walked that begin where pictures are damaged."""
+
+KNOWN = {**ALPHABET, **STILL, **DAMAGED}
 
 STARTS: dict[str, tuple[tuple[float, str], ...]] = {
     "starting": (),
@@ -142,6 +148,7 @@ STARTS["frozen halt, long since calm"] = (
     (0.1, "still frame"),
     *_steps(14, "robot stands", "still frame"),
 )
+STARTS["pictures damaged"] = (*STARTS["monitoring"], *_steps(2, "frame amid damaged ones"))
 
 DEPTH = {"monitoring": 3}
 
@@ -165,8 +172,9 @@ class Script:
 
 
 def _letters(start: str) -> dict[str, Happens]:
-    still = any(name in STILL for _, name in STARTS[start])
-    return KNOWN if still else ALPHABET
+    happened = {name for _, name in STARTS[start]}
+    special = [letters for letters in (STILL, DAMAGED) if happened & set(letters)]
+    return dict(ChainMap(ALPHABET, *special))
 
 
 def _walk(
