@@ -86,7 +86,8 @@ class Past:
     """The halt that an earlier life left in force, as far as it is known.
 
     The state file and the broker may each have missed the newest halt: whichever knows a later one
-    is right. Where both know the same, the file is: a release may not have reached the broker.
+    is right. Where both know the same, the file is: a release may not have reached the broker. But
+    an end that the broker alone knows of ends nothing that the file holds.
     """
 
     def __init__(self, actuator: MqttActuator, kept: Kept | None) -> None:

@@ -71,7 +71,7 @@ class Resetter:
         """Why it cannot be reset at all, or nothing once it is released."""
         while not self._released(halt_id):
             state = self._state
-            if state is not None and state.halt_id != halt_id and not self._quoted:
+            if state is not None and self._is_other(state, halt_id):
                 return self._other(state)
             if state is not None and state.nonce is not None and state.nonce != self._quoted:
                 await self._quote(halt_id, state.nonce)
@@ -86,6 +86,12 @@ class Resetter:
             and halt is not None
             and (halt.halt_id == halt_id and not halt.active)
         )
+
+    def _is_other(self, state: wire.StateMessage, halt_id: str) -> bool:
+        """Another halt is in force, or none: then it may be our release, not said yet."""
+        if state.halt_id is None:
+            return not self._quoted
+        return state.halt_id != halt_id
 
     @staticmethod
     def _other(state: wire.StateMessage) -> str:

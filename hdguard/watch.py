@@ -163,8 +163,14 @@ class Watch:
         async with asyncio.TaskGroup() as group:
             http = group.create_task(server.serve(), name="http")
             lag = group.create_task(watch_lag(self._metrics.lagged), name="lag")
-            await self._pipeline.run(lambda: self._until(stop))
-            http.cancel()
+
+            async def until() -> None:
+                await self._until(stop)
+                # While the cameras are closed, which may take seconds, nothing is sent any more: a
+                # halt that is asked for now would be taken, and lost.
+                http.cancel()
+
+            await self._pipeline.run(until)
             lag.cancel()
 
     def _http_parts(self) -> HttpParts:

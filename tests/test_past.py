@@ -67,6 +67,7 @@ RELEASED = Kept(robot="rosie", halt=None, newest="7-1")
         (RELEASED, message("7-2"), "7-2"),  # the last halt did not reach the disk
         (IN_FORCE, message("8-1"), "8-1"),
         (IN_FORCE, message("7-1", active=False), "7-1"),  # whoever is in doubt stays halted
+        (IN_FORCE, message("8-1", active=False), "7-1"),
         (None, message("7-1", active=False), None),
     ],
 )

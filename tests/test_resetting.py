@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -60,9 +61,25 @@ def test_a_guard_that_sees_no_green_is_asked_again_with_each_new_nonce(
     run(story())
 
 
-async def why_not(where: MqttEndpoint, halt_id: str = "7-1", key: str = RESET_KEY) -> str:
+def test_a_danger_that_takes_the_place_of_the_halt_is_named_at_once_and_not_reset() -> None:
+    async def story() -> None:
+        async with guarded() as (where, actuator, shepherd), asyncio.TaskGroup() as group:
+            asked = group.create_task(why_not(where, within=60.0))
+            await shepherd.wait_for(ResetRequested)
+            await actuator.halt(replace(HALT, halt_id="7-2"))
+            await actuator.notify(replace(WHY, why="halted: another knife"))
+            assert await asked == "the halt in force is 7-2: halted: another knife"
+            assert len(shepherd.all(ResetRequested)) == 1
+            assert actuator.rejected["reset"] == 0
+
+    run(story())
+
+
+async def why_not(
+    where: MqttEndpoint, halt_id: str = "7-1", key: str = RESET_KEY, within: float = 0.5
+) -> str:
     with pytest.raises(ResetError) as caught:
-        await Resetter(where, key, "ada").reset(halt_id, 0.5)
+        await Resetter(where, key, "ada").reset(halt_id, within)
     return str(caught.value)
 
 

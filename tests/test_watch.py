@@ -1,7 +1,7 @@
 """One guard among real cameras, brains and a broker, inside the test's own process."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,10 +12,12 @@ from hdguard.actuators.mqtt import MqttActuator, MqttSettings
 from hdguard.config import CameraConfig, Config, FastConfig, LiveConfig
 from hdguard.core.types import Speed
 from hdguard.live import LivePlan
+from hdguard.observe.server import HttpServer
 from hdguard.observe.settings import HttpError, HttpSettings
 from hdguard.past import Life, Past
 from hdguard.robot import RobotLink, RobotSettings
 from hdguard.runtime.hooks import HookSettings
+from hdguard.runtime.pipeline import Pipeline
 from hdguard.runtime.state_file import Kept, read_state
 from hdguard.runtime.watchdog import Systemd
 from hdguard.watch import Aides, Watch
@@ -29,6 +31,7 @@ async def watched(
 ) -> AsyncIterator[tuple[Watch, RobotLink, Signal, Aides]]:
     """A guard that is about to work, and a robot."""
     camera = CameraConfig("kitchen", still(folder))
+    (folder / "gpio").touch()
     hook = HookSettings(gpio=str(folder / "gpio"))
     async with EmbeddedBroker() as broker:
         config = Config(
@@ -113,6 +116,31 @@ def test_a_restored_halt_is_in_force_from_the_first_step(tmp_path: Path) -> None
             assert watch._guard.halt is not None
             assert watch._guard.halt.halt_id == "7-1"  # a halt that is there is not replaced
             assert moves.said == []
+
+    run(story())
+
+
+def test_no_halt_is_taken_from_an_operator_once_nothing_is_sent_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        stop, closed = asyncio.Event(), asyncio.Event()
+        close = HttpServer.close
+
+        def closing(server: HttpServer) -> None:
+            close(server)
+            closed.set()
+
+        async def leave(_: Pipeline, until: Callable[[], Awaitable[None]]) -> None:
+            await until()
+            async with asyncio.timeout(2.0):  # the cameras are being closed
+                await closed.wait()
+
+        monkeypatch.setattr(HttpServer, "close", closing)
+        monkeypatch.setattr(Pipeline, "run", leave)
+        async with watched(tmp_path) as (watch, *_):
+            stop.set()
+            await watch.run(stop)
 
     run(story())
 

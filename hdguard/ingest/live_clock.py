@@ -77,12 +77,18 @@ class LiveClock:
         """The picture's `captured_at`, in seconds on the loop's clock.
 
         It is min(arrival, offset + t) with the smallest (arrival - t) of the last 30 s as offset,
-        and never before that of the picture before it.
+        and never before that of the picture before it. A picture without a stamp amid others that
+        have one may have waited as they did: it counts as taken with the one before it.
 
         Args:
             t: the picture's presentation stamp in seconds; None if it has none.
             arrival: when its bytes came, in seconds on the loop's clock.
         """
+        if t is None and self._stamp is not None:
+            if arrival - self._arrival <= self._jump:
+                self._count(None, 0.0)
+                return self._captured
+            self.restart()  # no stamps any more
         took = arrival - self._arrival  # infinite for the first
         stepped = None if t is None or self._stamp is None else t - self._stamp
         if stepped is not None and not _BACK <= stepped <= self._jump:
@@ -99,7 +105,7 @@ class LiveClock:
         if prompt:
             self._settle()
         self._begun = self._begun or self.settled
-        self._stamp = t if t is not None else self._stamp
+        self._stamp = t
         self._captured = max(self._captured, at)
         return self._captured
 

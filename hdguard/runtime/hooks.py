@@ -2,9 +2,10 @@
 
 A command, or a file such as a GPIO line's `value`, that a robot team wires to its own protective
 stop. It is switched on by an escalated halt and by a lost link, and off once the robot stands and
-the link is back. The decision step only notes what is wanted; the work is done by a task, one call
-at a time, and the newest wish wins: "on" waits for no "off". A call that failed may have taken
-effect all the same, so after it whatever is wanted is called for.
+the link is back: never while a halt is in force that the robot has not confirmed, for it may be on
+because of that very halt since an earlier life. The decision step only notes what is wanted; the
+work is done by a task, one call at a time, and the newest wish wins: "on" waits for no "off". A
+call that failed may have taken effect all the same, so after it whatever is wanted is called for.
 """
 
 import asyncio
@@ -42,7 +43,8 @@ class HookSettings:
 
     Attributes:
         command: program and arguments; `on REASON` or `off` are added. No shell is involved.
-        gpio: a file that gets "1" for on and "0" for off.
+        gpio: a file that gets "1" for on and "0" for off. It must be there: where a name is wrong,
+            a file of that name would be wired to nothing.
     """
 
     command: tuple[str, ...] = ()
@@ -76,7 +78,8 @@ class FallBackHook:
         self._starting = False
         self._switching_off: asyncio.Timeout | None = None
         self._link_lost = False
-        self._unanswered: str | None = None  # the halt that was escalated, or its successor
+        self._halt: str | None = None  # in force, and not confirmed by the robot
+        self._escalated = False  # it, or the one whose place it took
         self._tested = False
         self._woken = asyncio.Event()
 
@@ -84,8 +87,8 @@ class FallBackHook:
     def reason(self) -> str:
         """Why it should be on, in words; empty: it should be off."""
         found = []
-        if self._unanswered is not None:
-            found.append(f"the robot has not acknowledged halt {self._unanswered}")
+        if self._escalated:
+            found.append(f"the robot has not acknowledged halt {self._halt}")
         if self._link_lost:
             found.append("the broker does not return our permits")
         return "; ".join(found)
@@ -95,22 +98,27 @@ class FallBackHook:
 
     def stepped(self, now: float, event: Event, actions: tuple[Action, ...]) -> None:
         """Note what is wanted from now on."""
-        before = (self.reason, self._tested)
+        before = (self.reason, self._may_be_off)
+        for action in actions:
+            self._decided(action)
+        # Not before them: what was due by now, an escalation, was decided before the event.
         match event:
             case events.LinkLost() | events.LinkUp():
                 self._link_lost = isinstance(event, events.LinkLost)
-            case events.HaltConfirmed() if event.halt_id == self._unanswered:
-                self._unanswered = None
+            case events.HaltConfirmed() if event.halt_id == self._halt:
+                self._halt, self._escalated = None, False
             case events.SelfTestPassed():
                 self._tested = True
             case _:
                 pass
-        for action in actions:
-            self._decided(action)
-        if (self.reason, self._tested) != before:
+        if (self.reason, self._may_be_off) != before:
             self._woken.set()
             if self.reason:
                 self._break_off()
+
+    @property
+    def _may_be_off(self) -> bool:
+        return self._tested and self._halt is None
 
     def _break_off(self) -> None:
         """An "off" that is under way is in the way of an "on"."""
@@ -124,12 +132,12 @@ class FallBackHook:
 
     def _decided(self, action: Action) -> None:
         match action:
+            case actions.Halt():
+                self._halt = action.halt_id  # it takes another's place, not confirmed yet
             case actions.Escalate():
-                self._unanswered = action.halt_id
-            case actions.Halt() if self._unanswered is not None:
-                self._unanswered = action.halt_id  # it takes the other's place, not confirmed yet
+                self._escalated = self._halt is not None  # else it ended in this very step
             case actions.Release():
-                self._unanswered = None
+                self._halt, self._escalated = None, False
             case _:
                 pass
 
@@ -137,13 +145,13 @@ class FallBackHook:
         """Switch it on and off until cancelled.
 
         An earlier life may have left it on, so it is switched off for the first time when the
-        self-test has passed, and not before.
+        self-test has passed and a halt that was restored is confirmed, and not before.
         """
         while True:
             self._woken.clear()
             reason = self.reason
             wanted = bool(reason)
-            if wanted is self.is_on or not (wanted or self._tested):
+            if wanted is self.is_on or not (wanted or self._may_be_off):
                 await self._woken.wait()
             elif await (self._call(reason) if wanted else self._off()):
                 self.is_on = wanted
@@ -207,11 +215,14 @@ async def _ended(process: asyncio.subprocess.Process, program: str) -> bool:
         async with asyncio.timeout(HOOK_WITHIN):
             code = await process.wait()
     except TimeoutError:
-        log.warning("fall-back hook: %s: not done in %g s, killed", program, HOOK_WITHIN)
+        log.warning("fall-back hook: %s: not done in %g s; killing it", program, HOOK_WITHIN)
         return False
     finally:
         if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)  # its own children too
+            try:
+                os.killpg(process.pid, signal.SIGKILL)  # its own children too
+            except OSError as error:  # it became another user's, as with sudo, or is gone
+                log.warning("fall-back hook: %s: not killed: %s", program, error.strerror)
             with suppress(TimeoutError):
                 async with asyncio.timeout(KILLED_WITHIN):
                     await process.wait()
@@ -249,7 +260,12 @@ class _Line:
 
     def _write(self, word: str) -> OSError | None:
         try:
-            self._path.write_text(word, encoding="ascii")
+            with open(self._path, "w", encoding="ascii", opener=_existing) as file:
+                file.write(word)
         except OSError as error:
             return error
         return None
+
+
+def _existing(path: str, flags: int) -> int:
+    return os.open(path, flags & ~os.O_CREAT)

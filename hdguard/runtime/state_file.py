@@ -24,6 +24,10 @@ log = logging.getLogger(__name__)
 RETRY_AFTER = 1.0
 """Seconds before a write that failed is tried again."""
 
+WRITTEN_WITHIN = 2.0
+"""Seconds after which a write that has not ended counts as failed, though it is waited for: a
+choice, above what a slow memory card should take."""
+
 
 class StateFileError(Exception):
     """The file cannot be read or is none of ours: names it and says what to do."""
@@ -80,8 +84,8 @@ def read_state(path: Path, robot: str) -> Kept | None:
     try:
         kept = msgspec.json.decode(data, type=Kept)
         number_of(kept.newest)
-        if kept.halt is not None and not kept.knows(kept.halt.halt_id):
-            raise ValueError(f"its halt {kept.halt.halt_id} is newer than its newest")
+        if kept.halt is not None:
+            number_of(kept.halt.halt_id)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateFileError(f"{path}: not a state file: {error}; {advice}") from error
     if kept.robot != robot:
@@ -120,7 +124,7 @@ class StateKeeper:
 
     Attributes:
         failures: writes that failed.
-        failing: the last write failed.
+        failing: the last write failed, or hangs.
     """
 
     def __init__(
@@ -173,17 +177,24 @@ class StateKeeper:
                 await self._woken.wait()
                 continue
             try:
-                await asyncio.to_thread(self._write, self._path, kept)
+                await self._by_thread(kept)
             except OSError as error:
-                self._on_failure(error)
+                self._on_failure(error.strerror or str(error))
                 await asyncio.sleep(RETRY_AFTER)
             else:
                 self._written = kept
                 self.failing = False
 
-    def _on_failure(self, error: OSError) -> None:
+    async def _by_thread(self, kept: Kept) -> None:
+        late = f"not written in {WRITTEN_WITHIN:g} s"
+        timer = asyncio.get_running_loop().call_later(WRITTEN_WITHIN, self._on_failure, late)
+        try:
+            await asyncio.to_thread(self._write, self._path, kept)
+        finally:
+            timer.cancel()
+
+    def _on_failure(self, why: str) -> None:
         self.failures += 1
         if not self.failing:
             self.failing = True
-            why = error.strerror or error
             log.error("%s: %s; the halt in force is not kept on disk yet", self._path, why)

@@ -142,6 +142,7 @@ def test_without_a_broker_it_stays_up_unready_and_the_state_is_out_at_once_when_
         broker = Mosquitto(tmp_path)
         at = Stage(broker.port, passwords=True, process=broker)
         relay = tmp_path / "relay"
+        relay.touch()
         setup = Setup(tmp_path, at.port, still(tmp_path), f'[live.hook]\ngpio = "{relay}"')
         async with running(setup) as guard:
             for came in range(1, 3):  # at the start, and when it has died

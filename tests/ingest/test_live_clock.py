@@ -66,6 +66,31 @@ def test_without_stamps_the_arrival_is_all_there_is() -> None:
     assert read([(None, 100.0), (None, 100.2), (None, 100.21)]) == [100.0, 100.2, 100.21]
 
 
+def test_a_picture_without_a_stamp_is_as_old_as_the_one_before_it_and_not_as_new_as_its_bytes() -> (
+    None
+):
+    clock = LiveClock()
+    read([(n / 10, 100.0 + n / 10) for n in range(10)], clock)
+    assert clock.captured(1.0, 106.0) == pytest.approx(101.0)  # was held up for 5 s
+    assert clock.captured(None, 106.001) == pytest.approx(101.0)
+    assert clock.captured(1.2, 106.002) == pytest.approx(101.2)
+    assert clock.settled
+
+
+def test_a_camera_that_stops_sending_stamps_is_believed_again_by_its_pace() -> None:
+    clock = LiveClock()
+    read([(n / 10, 100.0 + n / 10) for n in range(10)], clock)
+    believed = []
+    for n in range(10, 40):
+        at, arrival = clock.captured(None, 100.0 + n / 10), 100.0 + n / 10
+        if clock.settled and at == arrival:
+            believed.append(n)
+        else:  # nobody knows how old it is: it does not look new
+            assert not clock.settled or at == pytest.approx(100.9)
+    assert believed == list(range(believed[0], 40))
+    assert believed[0] <= 10 + 16
+
+
 def test_whatever_comes_pictures_are_in_order_and_never_newer_than_their_arrival() -> None:
     rng = Random(3)
     for _ in range(200):

@@ -61,15 +61,17 @@ def test_f3_pictures_held_back_and_released_at_once_keep_their_age() -> None:
 
     async def play(sender: Sender) -> None:
         begun.append(asyncio.get_running_loop().time())
-        await sender.paced(chunks[:12])
-        await asyncio.sleep(16 * PERIOD)  # something on the way holds them
-        await sender.burst(chunks[12:28])
+        await sender.paced(chunks[:18])  # long enough to be believed
+        await asyncio.sleep(10 * PERIOD)  # something on the way holds them
+        await sender.burst(chunks[18:28])
+        await asyncio.sleep(PERIOD)
         await sender.paced(chunks[28:])
 
     async def main() -> None:
         async with ts_server(play) as url:
             got, _ = await watch_to_the_end(source_at(url))
         taken = {number_of(f): (f.ref.captured_at, at) for f, at in got}
+        assert min(taken) < 18
         assert max(taken) > 38
         for number, (captured_at, at) in taken.items():
             assert captured_at - (begun[0] + number * PERIOD) < SOON

@@ -155,6 +155,7 @@ def test_whether_the_hook_is_on_is_shown_when_it_is_known_and_a_failed_call_is_w
         assert "hdguard_hook_on" not in scraped(watched)
 
         (tmp_path / "line").mkdir()
+        (tmp_path / "line" / "value").touch()
         await working(hook.work(), lambda: hook.is_on is True)
         assert watched.status.report()["warnings"] == []
         assert scraped(watched)["hdguard_hook_on"] == 1

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,18 @@ def test_a_lost_link_calls_it_too_and_both_reasons_must_end() -> None:
     assert reason(*ESCALATED, (LinkLost(), ()), (HaltConfirmed("7-1"), ())) == lost
 
 
+def test_a_robot_that_stands_when_the_loop_wakes_up_late_lets_go_in_that_step() -> None:
+    """The escalation was due before the answer was read: both are of one step."""
+    repeat = replace(STALE, repeat=5)
+    late = (HaltConfirmed("7-1"), (repeat, Escalate("7-1")))
+    assert reason((TICK, (STALE,)), late) == ""
+    released = (TICK, (repeat, Release("7-1"), Escalate("7-1")))  # halts and releases come first
+    assert reason((TICK, (STALE,)), released) == ""
+    replaced = (TICK, (repeat, RED, Escalate("7-1")))
+    assert reason((TICK, (STALE,)), replaced) == WORDS.format("7-2")
+    assert reason((TICK, (STALE,)), replaced, (HaltConfirmed("7-2"), ())) == ""
+
+
 async def _when(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10.0):
         while not condition():  # noqa: ASYNC110 - no event tells of a process's end
@@ -82,6 +95,7 @@ def script(tmp_path: Path, code: str) -> tuple[str, ...]:
 
 def test_command_and_line_are_switched_on_and_off(tmp_path: Path) -> None:
     note = "log.open('a').write('|'.join(sys.argv[1:]) + chr(10))\n"
+    (tmp_path / "gpio").touch()
     settings = HookSettings(script(tmp_path, note), str(tmp_path / "gpio"))
 
     async def story() -> None:
@@ -123,6 +137,81 @@ def test_what_an_earlier_life_left_on_is_switched_off_with_the_self_test_and_not
     assert gpio.read_text() == "0"
 
 
+@pytest.mark.parametrize(
+    ("begun", "stands"),
+    [
+        ((SelfTestPassed(), (STALE,)), (HaltConfirmed("7-1"), ())),  # restored
+        ((SelfTestPassed(), (STALE,)), (TICK, (Release("7-1"),))),
+        ((LinkLost(), (STALE,)), (HaltConfirmed("7-1"), ())),
+    ],
+)
+def test_it_is_not_let_go_of_while_the_robot_has_not_confirmed_the_halt_in_force(
+    tmp_path: Path,
+    begun: tuple[Event, tuple[Action, ...]],
+    stands: tuple[Event, tuple[Action, ...]],
+) -> None:
+    gpio = tmp_path / "gpio"
+    gpio.write_text("1")
+
+    async def story() -> None:
+        hook = FallBackHook(HookSettings(gpio=str(gpio)))
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(hook.work())
+            hook.stepped(1.0, *begun)
+            switched_on = isinstance(begun[0], LinkLost)
+            await _when(lambda: hook.is_on is (True if switched_on else None))
+            for event in (SelfTestPassed(), LinkUp(), HaltConfirmed("6-9")):
+                hook.stepped(1.1, event, ())
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            assert hook.calls == switched_on
+            hook.stepped(1.2, *stands)
+            await _when(lambda: hook.is_on is False)
+            work.cancel()
+
+    asyncio.run(story())
+    assert gpio.read_text() == "0"
+
+
+def test_a_file_that_is_not_there_is_not_made_for_nobody_would_read_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = tmp_path / "gpio17" / "valu"
+    wrong.parent.mkdir()
+
+    async def story() -> None:
+        assert not await FallBackHook(HookSettings(gpio=str(wrong)))._call("the broker is gone")
+
+    asyncio.run(story())
+    assert not wrong.exists()
+    assert "No such file" in caplog.text
+
+
+def test_a_command_that_may_not_be_killed_is_logged_and_takes_nothing_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hooks, "HOOK_WITHIN", 0.05)
+    kill = os.killpg
+
+    def refuse(group: int, number: int) -> None:  # as where sudo made it another user's
+        kill(group, number)  # so that none is left
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "killpg", refuse)
+
+    async def story() -> None:
+        hook = FallBackHook(HookSettings((sys.executable, "-c", "import time; time.sleep(60)")))
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(hook.work())
+            hook.stepped(1.0, LinkLost(), ())
+            await _when(lambda: hook.failures == 1)
+            assert not work.done()
+            work.cancel()
+
+    asyncio.run(story())
+    assert "not killed: Operation not permitted" in caplog.text
+
+
 def test_a_command_that_hangs_is_killed_and_called_again_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -141,7 +230,7 @@ def test_a_command_that_hangs_is_killed_and_called_again_one_at_a_time(
 
     hook = asyncio.run(story())
     assert (hook.calls, hook.failures) == (2, 1)
-    assert "not done in 0.4 s, killed" in caplog.text
+    assert "not done in 0.4 s; killing it" in caplog.text
 
 
 @pytest.mark.parametrize(

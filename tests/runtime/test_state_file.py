@@ -62,6 +62,8 @@ def test_no_file_is_no_halt_that_is_known(path: Path) -> None:
         '{"format":"hdguard-state/2","robot":"rosie"}',
         '{"format":"hdguard-state/1","robot":"rosie","halt":{"halt_id":"7-1"}}',
         '{"format":"hdguard-state/1","robot":"rosie","newest":"seven"}',
+        '{"format":"hdguard-state/1","robot":"rosie","newest":"7-1","halt":'
+        '{"halt_id":"seven","halt_class":"danger","cause":"fast_red"}}',
         '{"format":"hdguard-state/1","robot":"rosie","newest":"7-1","other":1}',
         '{"format":"hdguard-state/1","robot":"daisy"}',
     ],
@@ -151,6 +153,41 @@ def test_a_disk_that_hangs_or_is_full_holds_up_nobody_and_is_tried_again(
     assert json.loads(path.read_text())["halt"] is None
     assert len(caplog.records) == 1
     assert "not kept on disk yet" in caplog.text
+
+
+def test_a_disk_that_hangs_does_not_stay_quiet(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("hdguard.runtime.state_file.WRITTEN_WITHIN", 0.01)
+    hung = threading.Event()
+
+    def write(where: Path, kept: Kept) -> None:
+        assert hung.wait(10.0)
+        write_state(where, kept)
+
+    async def story() -> None:
+        keeper = StateKeeper(path, Kept(robot="rosie"), write)
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(keeper.work())
+            keeper.stepped(1.0, TICK, (RED,))
+            async with asyncio.timeout(5.0):
+                while not keeper.failing:  # noqa: ASYNC110 - no event tells of it
+                    await asyncio.sleep(0.005)
+            assert keeper.failures == 1
+            hung.set()
+            await keeper.written()
+            again = keeper.failing
+            work.cancel()
+        assert not again
+
+    try:
+        asyncio.run(story())
+    finally:
+        hung.set()
+    assert "not written in 0.01 s; the halt in force is not kept on disk yet" in caplog.text
+    kept = read_state(path, "rosie")
+    assert kept is not None
+    assert kept.halt == RED
 
 
 def test_a_disk_that_fails_again_after_it_worked_is_said_again(
