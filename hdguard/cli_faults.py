@@ -1,14 +1,19 @@
 """`hdguard faults`: what a running stack really does about each fault, and how soon."""
 
 import asyncio
+import signal
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from hdguard.cli_errors import INTERRUPTED, errors, say_error
+
+if TYPE_CHECKING:
+    from hdguard.faults.rows import Outcome
 
 FAULTS_EXAMPLES = (
     "Examples:\n\n  hdguard faults --repeat 1\n\n"
@@ -48,14 +53,47 @@ def faults(
         raise typer.Exit(WRONG_USAGE) from error
     with errors():
         if json is not None:
-            json.touch()  # to fail now rather than after twenty minutes
+            # To fail now rather than after twenty minutes, and so that no older table is taken for
+            # ours if we do not come to the end.
+            json.write_bytes(b"[]\n")
         typer.echo(f"test broker: {Broker.found()}\n\n{HEAD}")
-        try:
-            outcomes = asyncio.run(inject(scenarios, repeat, lambda o: typer.echo(line(o))))
-        except KeyboardInterrupt:
-            typer.echo("interrupted; nothing is left running")
-            raise typer.Exit(INTERRUPTED) from None
+        outcomes = _finished(inject(scenarios, repeat, lambda o: typer.echo(line(o))))
         if json is not None:
             rows = msgspec.json.encode([outcome.plain() for outcome in outcomes])
             json.write_bytes(msgspec.json.format(rows, indent=1) + b"\n")
     raise typer.Exit(0 if all(outcome.ok for outcome in outcomes) else 1)
+
+
+def _finished(injecting: Coroutine[Any, Any, "list[Outcome]"]) -> "list[Outcome]":
+    """What it comes to; whatever ends it early, its processes are ended first.
+
+    Raises:
+        typer.Exit: it was interrupted, or cannot go on.
+    """
+    from hdguard.faults.rows import FaultError  # noqa: PLC0415 - with the rest of it
+
+    async def until_told_to_end() -> "list[Outcome]":
+        task = asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as nohup leaves it
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        return await injecting
+
+    broken: BaseException | None = None
+    try:
+        return asyncio.run(until_told_to_end())
+    except* (KeyboardInterrupt, asyncio.CancelledError):
+        typer.echo("interrupted; nothing is left running")
+    except* FaultError as group:
+        broken = group
+    if broken is None:
+        raise typer.Exit(INTERRUPTED)
+    say_error(str(_innermost(broken)))
+    raise typer.Exit(1)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -8,6 +8,12 @@ from hdguard.faults.rows import FaultError, Row, Scenario
 from hdguard.faults.stack import Stack
 from hdguard.faults.witness import Seen
 
+HUNG = ("stale_verdict", "brain_failed")
+"""Causes of a halt for want of verdicts: whichever is past its limit first."""
+
+STILL = 0.5
+"""Seconds before the halt in which no frame is judged any more: half of the shorter limit."""
+
 SLOW = 0.66
 """Seconds that the process stands still: up to 0.25 until it is asked again, 0.4 for the deadline.
 Far below the 1.5 s at which it is killed."""
@@ -22,11 +28,12 @@ async def fast_slow(stack: Stack) -> tuple[float]:
     try:
         slowed = await witness.first("permit", _not_full, stopped)
         await stack.until(stopped + SLOW)
+        counted = await stack.metric(late)  # while there is still no answer: at its deadline
     finally:
         os.kill(worker, signal.SIGCONT)
     await stack.ready()
-    if await stack.metric(late) != before + 1:
-        raise FaultError("the answer did not count as late")
+    if counted != before + 1:
+        raise FaultError(f"{counted - before:g} answers counted as late, not 1")
     if stack.worker() != worker:
         raise FaultError("the worker was replaced")
     return (slowed.at - stopped,)
@@ -49,8 +56,12 @@ async def fast_hangs_green(stack: Stack) -> tuple[float]:
 async def _until_halt(stack: Stack, worker: int, since: float) -> float:
     """Seconds from the capture of the last judged frame to the halt; mended then."""
     witness = stack.witness
-    halt = await witness.first("halt", lambda p: wire.decode_halt(p).active, since)
-    judged = max(_taken(seen) for seen in witness.since("permit", halt.at - 1.0))
+    halt = await witness.halt(since, *HUNG)
+    # All of these speak of one frame. The one that was on its way the shortest tells its time best.
+    permits = [s for s in witness.since("permit", halt.at - STILL) if s.at <= halt.at]
+    if not permits:
+        raise FaultError(f"no permit came in the {STILL:g} s before the halt")
+    judged = min(map(_taken, permits))
     await stack.ready()
     if worker == stack.worker():
         raise FaultError("the worker was not replaced")

@@ -9,9 +9,12 @@ from pathlib import Path
 from hdguard.actuators.base import ActuatorError
 from hdguard.actuators.broker import BrokerSettings, EmbeddedBroker
 from hdguard.faults.processes import Program
+from hdguard.faults.rows import FaultError
 
 PLACES = "/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin:/opt/homebrew/sbin"
 UP = "broker: running"
+UP_WITHIN = 20.0
+"""Seconds; mosquitto takes some milliseconds, our own an interpreter's start and its imports."""
 
 
 def free_port() -> int:
@@ -51,9 +54,18 @@ class Broker(Program):
         return _mosquitto() or "the embedded one (mosquitto is not installed)"
 
     async def up(self) -> float:
-        """Start it; returns when it has begun to listen."""
+        """Start it; returns when it has begun to listen.
+
+        Raises:
+            FaultError: it does not come to that.
+        """
         self.start()
-        at, _ = await self.said(lambda line: "running" in line)
+        try:
+            async with asyncio.timeout(UP_WITHIN):
+                at, _ = await self.said(lambda line: "running" in line)
+        except TimeoutError:
+            msg = f"the broker does not listen after {UP_WITHIN:g} s{self.last_words()}"
+            raise FaultError(msg) from None
         return at
 
 

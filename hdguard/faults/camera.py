@@ -76,6 +76,13 @@ class FaultyCamera:
         while self._clients:
             await self.changed()
 
+    async def mend(self) -> None:
+        """Undo every fault; nothing of the past is sent to whoever connects from now on."""
+        self.mode, self.covered, self.deaf = "sending", False, False
+        self._held.clear()
+        await self.go()
+        await self.come()
+
     async def changed(self) -> None:
         """Wait until a connection begins or ends."""
         self._news.clear()

@@ -11,6 +11,8 @@ shows half a second later: the last covered picture is 1.3 s old when they all c
 
 CANNOT_SEE = 'hdguard_verdicts_total{brain="reflex",verdict="cannot_see"}'
 
+CORRUPT = 'hdguard_frames_total{outcome="corrupt"}'
+
 DAMAGED = 1.0
 """Seconds of damaged pictures: below the age at which a camera without clean ones halts the robot
 for certain, so that the decoder's own behaviour is what is looked at."""
@@ -18,6 +20,10 @@ for certain, so that the decoder's own behaviour is what is looked at."""
 UNSEEN = ("stale_frame", "stale_verdict")
 """Causes of a halt for want of pictures: whichever is past its limit first. The last judged frame
 is older than the last frame."""
+
+SOONEST = 0.5
+"""Seconds: whoever halts sooner after a picture has not missed one (the limits are 1.0 s, and the
+last judged frame is up to 0.25 s older than the last): such a halt is another fault's."""
 
 RETRY = 5.0
 """Seconds between two attempts at most: DESIGN section 6."""
@@ -28,7 +34,6 @@ guard's first look at it; a picture is complete only when the next one comes, 0.
 
 VERDICT_AGE = 1.0
 """Seconds: no frame above it may be judged, at 5 frames a second (DESIGN section 3)."""
-
 
 DISTINCT = 0.1
 """Seconds by which two judged frames differ at least: half of what lies between two of them. Below
@@ -42,6 +47,8 @@ async def silent(stack: Stack) -> tuple[float]:
     last = camera.taken[-1]
     halt = await witness.halt(last, *UNSEEN)
     camera.mode = "sending"
+    if halt.at - last < SOONEST:
+        raise FaultError(f"{halt.at - last:.2f} s after a picture it was halted for want of one")
     return (halt.at - last,)
 
 
@@ -83,7 +90,9 @@ async def returns(stack: Stack) -> tuple[float]:
     if accepted - back > RETRY + 0.5:
         raise FaultError(f"it came back only {accepted - back:.2f} s after the camera")
     fresh = await witness.first("permit", _sees, accepted)
-    await stack.ready()  # the fault halt clears by itself
+    await stack.ready()
+    if witness.since("reset", gone):
+        raise FaultError("the fault halt did not clear by itself")
     return (fresh.at - accepted,)
 
 
@@ -93,14 +102,18 @@ async def burst(stack: Stack) -> tuple[float]:
     On the old ones the lens is covered, so that a judgement of them shows, whatever the guard
     believes of their age: the reflex cannot see on the first picture after a gap, nor on a covered
     one, nor on the first after that. It is done twice, for the reflex now and then cannot see on
-    two pictures after a gap: more than three times in all, a covered one was judged. Of pictures
+    two pictures after a gap: more than three times in all, a covered one was judged; less than
+    twice, nothing was seen of it that pictures were missing. Of pictures
     that come at once only the newest is offered, so a wrong clock shows here in some runs only;
     the tests of `LiveClock` are the strict ones.
     """
     before = await stack.metric(CANNOT_SEE)
     oldest = max([await _held_back(stack), await _held_back(stack)])
-    if await stack.metric(CANNOT_SEE) > before + 3:
+    unseen = await stack.metric(CANNOT_SEE) - before
+    if unseen > 3:
         raise FaultError(f"a picture older than {VERDICT_AGE:g} s was judged")
+    if unseen < 2:
+        raise FaultError(f"of two gaps {unseen:g} were noticed by the reflex")
     return (oldest,)
 
 
@@ -112,24 +125,28 @@ async def _held_back(stack: Stack) -> float:
     await stack.until(held + COVERED)
     camera.covered = False
     await stack.until(held + HELD)
-    sent = len(camera.taken)
+    sent, released = len(camera.taken), stack.now()
     camera.mode = "sending"
     await stack.ready()
     if not [at for at in camera.taken[sent:] if at < held + HELD - VERDICT_AGE]:
         raise FaultError("nothing of what was held back was sent: no connection was open")
-    return max(_ages_when_judged(witness.since("permit", held + HELD)), default=0.0)
+    ages = _ages_when_judged(witness.since("permit", held), released)
+    if not ages:
+        raise FaultError("no frame was judged after it")
+    return max(ages)
 
 
-def _ages_when_judged(permits: list[Seen]) -> list[float]:
+def _ages_when_judged(permits: list[Seen], since: float) -> list[float]:
     """How old each frame was when the permit came that first showed its verdict, in seconds.
 
-    A permit says how old the last judged frame is, so it says when that frame was taken.
+    A permit says how old the last judged frame is, so it says when that frame was taken. Those from
+    before `since` only tell which frame had been judged by then.
     """
     ages, newest = [], float("-inf")
     for seen in permits:
         age = _permit(seen).verdict_age
         if age is not None and seen.at - age > newest + DISTINCT:
-            if newest > float("-inf"):
+            if seen.at >= since:
                 ages.append(age)
             newest = seen.at - age
     return ages
@@ -139,9 +156,10 @@ async def bit_errors(stack: Stack) -> tuple[float]:
     """Bytes are flipped for a second: the guard lives, and sees again after the next key frame."""
     camera, witness = stack.camera, stack.witness
     pid = stack.guard.pid
+    before = await stack.metric(CORRUPT)
     camera.mode = "damaging"
     await stack.until(stack.now() + DAMAGED)
-    left_out = await stack.metric('hdguard_frames_total{outcome="corrupt"}')
+    left_out = await stack.metric(CORRUPT) - before
     camera.mode = "sending"
     mended = stack.now()
     await stack.until(mended + 0.1)  # past what was under way

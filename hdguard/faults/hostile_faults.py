@@ -2,12 +2,13 @@
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 
 from hdguard.actuators import wire
 from hdguard.actuators.signing import seal
 from hdguard.faults.rows import FaultError, Row, Scenario
-from hdguard.faults.stack import ROBOT, Stack
+from hdguard.faults.stack import ROBOT, STARTING, Stack
 
 COMMANDS = 1000
 """In one injection; ten of them make the ten thousand of DESIGN section 6."""
@@ -15,20 +16,31 @@ COMMANDS = 1000
 LEASE = 0.6
 """Seconds: with a longer gap between two permits the robot would stand."""
 
-
 REPLAYS = 20
 """Of a reset that was good once."""
 
+SLOW = 60
+"""Connections whose head never ends: about twice what the guard holds (`http.max_connections`)."""
+
+_HALT = b"POST /api/v1/halt HTTP/1.1\r\nHost: x\r\n"
+TOO_MUCH = {
+    "a huge body": _HALT + b"Content-Length: 99999999\r\n\r\n",
+    "a huge head": _HALT + b"X-Long: " + b"x" * 60_000 + b"\r\n\r\n",
+    "a halt without a token": _HALT + b"Content-Length: 0\r\n\r\n",
+    "no HTTP": b"\x16\x03\x01\r\n\r\n",
+}
+"""What must be refused."""
+
 
 async def commands(stack: Stack) -> tuple[float]:
-    """Resets that must not be obeyed, in a halt: the longest gap between permits meanwhile."""
+    """Resets that must not be obeyed, in a halt: the longest gap between permits meanwhile.
+
+    At the end a guard starts whom a retained one awaits.
+    """
     witness = stack.witness
     began = await stack.operator_halts()
-    halt = witness.in_force
-    assert halt is not None  # just seen
-    state = await witness.first("state", lambda p: wire.decode_state(p).nonce is not None, began)
-    nonce = wire.decode_state(state.payload).nonce or ""
-    for topic, payload in itertools.islice(_everything(stack, halt.halt_id, nonce), COMMANDS):
+    halt_id, nonce = await _halted(stack, began)
+    for topic, payload in itertools.islice(_everything(stack, halt_id, nonce), COMMANDS):
         await witness.publish(topic, payload)
     await _still_halted(stack, began)
     over = stack.now()
@@ -40,8 +52,37 @@ async def commands(stack: Stack) -> tuple[float]:
     for _ in range(REPLAYS):
         await witness.publish("reset", good.payload)
     await _still_halted(stack, again)
-    times = [seen.at for seen in witness.since("permit", began)]
-    return (max(b - a for a, b in itertools.pairwise(times)),)
+    gap = witness.longest_gap("permit", began)
+    await _retained(stack, again)
+    return (gap,)
+
+
+async def _halted(stack: Stack, since: float) -> tuple[str, str]:
+    """The id of the halt in force and a nonce of the guard's: what a reset must name."""
+    while True:
+        seen = await stack.witness.first("state", lambda p: b'"nonce":"' in p, since)
+        state = wire.decode_state(seen.payload)
+        if state.halt_id is not None and state.nonce is not None:
+            return state.halt_id, state.nonce
+        since = stack.now()
+
+
+async def _retained(stack: Stack, since: float) -> None:
+    """An operator's own reset, signed and never obeyed, lies on the broker when a guard starts."""
+    halt_id, nonce = await _halted(stack, since)
+    message = wire.ResetMessage(halt_id=halt_id, nonce=nonce, operator="faults")
+    sealed = seal(f"hdguard/{ROBOT}/reset", wire.encode(message), stack.reset_key.encode())
+    stack.guard.end()
+    noted = len(stack.audited())
+    await stack.witness.publish("reset", sealed, retain=True)
+    started = stack.guard.start()
+    again, _ = await _halted(stack, started + STARTING)
+    if again != halt_id:
+        raise FaultError(f"it came back with halt {again}, not {halt_id}")
+    await _still_halted(stack, started)
+    if not any("reset: retained" in line for line in stack.audited()[noted:]):
+        raise FaultError("nothing is audited of a retained reset: it was not met")
+    await stack.witness.publish("reset", b"", retain=True)
 
 
 async def _still_halted(stack: Stack, since: float) -> None:
@@ -82,32 +123,41 @@ def _bad_resets(stack: Stack, halt_id: str, nonce: str) -> Iterator[bytes]:
 async def http_abuse(stack: Stack) -> tuple[float]:
     """Bodies too big, headers that never end, more connections than there is room for."""
     began = stack.now()
-    writers = [await _open(stack, b"GET /livez HTTP/1.1\r\nX-Slow: ") for _ in range(60)]
+    opened = [await _open(stack, b"GET /livez HTTP/1.1\r\nX-Slow: ") for _ in range(SLOW)]
     try:
-        big = await _open(
-            stack, b"POST /api/v1/halt HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n"
-        )
-        writers.append(big)
+        opened.append(await _open(stack, TOO_MUCH["a huge body"]))
         for _ in range(100):
-            big.write(b"x" * 20_000)
+            opened[-1][1].write(b"x" * 20_000)
             await asyncio.sleep(0)
-        for _ in range(100):
-            await stack.ask("GET", "/metrics")
-        over = stack.now()
-        await stack.witness.first("permit", lambda _: True, over)
+        for what, request in TOO_MUCH.items():
+            opened.append(await _open(stack, request))
+            if not 400 <= (said := await _status(opened[-1][0])) < 500:
+                raise FaultError(f"{what} was answered {said or 'nothing'}, not 4xx")
+        flood = Counter([await stack.ask("GET", "/metrics") for _ in range(100)])
+        if set(flood) != {200, 429}:
+            raise FaultError(f"100 times GET /metrics: {dict(flood)}, not 200 and then 429")
+        await stack.witness.first("permit", lambda _: True, stack.now())
     finally:
-        for writer in writers:
+        for _, writer in opened:
             writer.transport.abort()
     if [s for s in stack.witness.since("halt", began) if wire.decode_halt(s.payload).active]:
         raise FaultError("somebody without a token halted the robot, or the flood did")
-    times = [seen.at for seen in stack.witness.since("permit", began)]
-    return (max((b - a for a, b in itertools.pairwise(times)), default=0.0),)
+    return (stack.witness.longest_gap("permit", began),)
 
 
-async def _open(stack: Stack, head: bytes) -> asyncio.StreamWriter:
-    _, writer = await asyncio.open_connection("127.0.0.1", stack.http)
+async def _open(stack: Stack, head: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", stack.http)
     writer.write(head)
-    return writer
+    return reader, writer
+
+
+async def _status(reader: asyncio.StreamReader) -> int:
+    """Of the answer; 0 if there is none."""
+    try:
+        words = (await reader.readline()).split()
+    except OSError:
+        return 0
+    return int(words[1]) if len(words) > 1 else 0
 
 
 SCENARIOS = (

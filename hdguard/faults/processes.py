@@ -91,6 +91,7 @@ class Program:
         if process is self._process and not self.ended.is_set():
             self.ended_at, self.code = self._loop.time(), code
             self.ended.set()
+            self._news.set()
 
     def _on_output(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout is not None
@@ -121,11 +122,17 @@ class Program:
             self.ended.set()
 
     async def said(self, fits: Callable[[str], bool], since: float = 0.0) -> tuple[float, str]:
-        """The first line since then that fits; waits for it."""
+        """The first line since then that fits; waits for it.
+
+        Raises:
+            FaultError: it has ended without one.
+        """
         while True:
             for at, line in self.lines:
                 if at >= since and fits(line):
                     return at, line
+            if self.ended.is_set():
+                raise FaultError(f"{self._name} does not run{self.last_words()}")
             self._news.clear()
             await self._news.wait()
 

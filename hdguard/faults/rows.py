@@ -1,5 +1,6 @@
 """What is measured: a fault, its limit, and what ten injections came to."""
 
+import math
 import statistics
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -38,8 +39,9 @@ class Row:
     clocked: bool = False
 
     def holds(self, seconds: float) -> bool:
-        """True if that is within the limit."""
-        return self.limit is None or seconds <= self.limit + (CLOCKED if self.clocked else 0.0)
+        """True if that is within the limit; less than nothing, or no number, is no measurement."""
+        most = math.inf if self.limit is None else self.limit + (CLOCKED if self.clocked else 0.0)
+        return 0.0 <= seconds <= most and seconds < math.inf
 
 
 @dataclass(frozen=True, slots=True)

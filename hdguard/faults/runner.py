@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from hdguard.actuators.wire import WireError
 from hdguard.faults import (
     brain_faults,
     broker_faults,
@@ -56,6 +57,9 @@ async def inject(
         repeat: how often.
         told: called with every row that is finished.
         embedded: use the embedded broker even if mosquitto is installed.
+
+    Raises:
+        FaultError: the test broker cannot be started.
     """
     outcomes = {id(s): tuple(map(Outcome, s.rows)) for s in scenarios}
     for kind, group in groupby(sorted(scenarios, key=lambda s: s.kind), key=lambda s: s.kind):
@@ -81,7 +85,7 @@ async def _repeat(
             await asyncio.sleep(random.uniform(0.0, 0.2))
             async with asyncio.timeout(INJECTION_WITHIN):
                 measured = await scenario.inject(stack)
-        except (FaultError, TimeoutError, OSError) as error:
+        except (FaultError, WireError, TimeoutError, OSError) as error:
             for outcome in outcomes:
                 outcome.failures.append(str(error) or f"nothing in {INJECTION_WITHIN:g} s")
             await stack.anew()

@@ -1,7 +1,8 @@
 """The running stack that faults are injected into: broker, camera, guard, robot, and a witness.
 
-Broker, guard and robot are processes of their own; the guard is `hdguard run` as a user runs it.
-All on loopback, all in a temporary folder, all ended with the block.
+Broker, guard and robot are processes of their own; the guard is `hdguard run` as a user runs it,
+but that a signal holds its loop up. All on loopback, all in a temporary folder, all ended with the
+block.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from hdguard.faults.broker import Broker, free_port
 from hdguard.faults.camera import FaultyCamera, faulty_camera
 from hdguard.faults.processes import Program, hdguard, workers_of
 from hdguard.faults.rows import FaultError, Kind
+from hdguard.faults.stalling import stalling
 from hdguard.faults.witness import HookWire, Witness
 from hdguard.resetting import RESET_WITHIN, ResetError, Resetter
 
@@ -72,7 +74,7 @@ class Stack:
         self.hook = HookWire(folder)
         self.config = folder / "hdguard.toml"
         self.config.write_text(self.configuration(kind), encoding="utf-8")
-        self.guard = Program("the guard", *hdguard("run", "--config", str(self.config)))
+        self.guard = Program("the guard", *stalling("run", "--config", str(self.config)))
         boot_file = str(folder / "robot.boot")
         words = ("--port", str(broker.port), "--robot", ROBOT, "--boot-file", boot_file)
         self.robot = Program("the robot", *hdguard("robot", *words))
@@ -197,12 +199,14 @@ class Stack:
         await asyncio.sleep(at - self.now())
 
     async def anew(self) -> None:
-        """Start over after a fault that was not met: nothing of it may disturb the next one."""
-        self.camera.mode, self.camera.deaf = "sending", False
+        """Start over after a fault that was not met: nothing of it may disturb the next one.
+
+        Raises:
+            FaultError: the broker cannot be started.
+        """
         for part in (self.guard, self.robot, self.broker):
             part.end()
-        await self.camera.go()
-        await self.camera.come()
+        await self.camera.mend()
         self.witness.seen.clear()  # the new broker keeps nothing of it either
         await self.broker.up()
 
@@ -211,9 +215,20 @@ class Stack:
         while await self.ask("GET", path) != status:
             await self.until(self.now() + 0.02)
 
+    def audited(self) -> list[str]:
+        """The lines of the guards' audit log."""
+        log = self.folder / "state" / f"{ROBOT}.audit.jsonl"
+        return log.read_text(encoding="utf-8").splitlines()
+
     async def metric(self, name: str) -> float:
-        """The value of one of the guard's metrics; 0 if there is none."""
-        _, text = await self._fetch("GET", "/metrics")
+        """The value of one of the guard's metrics; 0 if nothing has been counted there yet.
+
+        Raises:
+            FaultError: the guard does not answer.
+        """
+        status, text = await self._fetch("GET", "/metrics")
+        if status != 200:
+            raise FaultError(f"GET /metrics: {status or 'no answer'}")
         lines = (line.rpartition(" ") for line in text.splitlines())
         return next((float(value) for key, _, value in lines if key == name), 0.0)
 

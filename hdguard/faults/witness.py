@@ -4,6 +4,7 @@ All that is measured is measured here, from outside, on the one clock of this pr
 """
 
 import asyncio
+import itertools
 import os
 from collections import deque
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import aiomqtt
 
 from hdguard.actuators import wire
 from hdguard.actuators.client import SafeClient
+from hdguard.faults.rows import FaultError
 
 AGAIN_AFTER = 0.01
 """Seconds before a broker that is not there is tried again: it adds no more to what is measured."""
@@ -21,20 +23,16 @@ AGAIN_AFTER = 0.01
 KEPT = 20_000
 """Messages; more than a minute of a flood."""
 
-PATIENCE = 12.0
-"""Seconds until what must happen counts as not happening; above every limit."""
-
 
 class Seen:
     """One message."""
 
-    __slots__ = ("at", "name", "payload", "retained")
+    __slots__ = ("at", "name", "payload")
 
-    def __init__(self, at: float, name: str, payload: bytes, retained: bool) -> None:
+    def __init__(self, at: float, name: str, payload: bytes) -> None:
         self.at = at
         self.name = name
         self.payload = payload
-        self.retained = retained
 
 
 class Witness:
@@ -69,14 +67,21 @@ class Witness:
 
     def _note(self, message: aiomqtt.Message) -> None:
         name = message.topic.value.removeprefix(self._prefix)
-        self.seen.append(Seen(self._loop.time(), name, message.payload, message.retain))
+        self.seen.append(Seen(self._loop.time(), name, message.payload))
         self._news.set()
 
     async def publish(self, name: str, payload: bytes, qos: int = 1, retain: bool = False) -> None:
-        """Say something on one of the robot's topics, whoever should say it."""
+        """Say something on one of the robot's topics, whoever should say it.
+
+        Raises:
+            FaultError: the connection broke.
+        """
         while self.client is None:
             await self.changed()
-        await self.client.publish(self._prefix + name, payload, qos, retain)
+        try:
+            await self.client.publish(self._prefix + name, payload, qos, retain)
+        except aiomqtt.MqttError as error:
+            raise FaultError(f"nothing could be said on {name}: {error}") from error
 
     async def changed(self) -> None:
         """Wait for the next message, or connection."""
@@ -96,6 +101,21 @@ class Witness:
             if seen.name == name:
                 found.append(seen)
         return found[::-1]
+
+    def longest_gap(self, name: str, since: float) -> float:
+        """Seconds between two messages of a topic, from the last one before then until now.
+
+        What never came again counts: the last gap is the one that lasts.
+
+        Raises:
+            FaultError: none came before it, or none since.
+        """
+        times = [seen.at for seen in self.seen if seen.name == name]
+        after = [at for at in times if at >= since]
+        if not after or len(after) == len(times):
+            raise FaultError(f"no {name} was seen before it, or none since")
+        spanned = [*times[-len(after) - 1 :], self._loop.time()]
+        return max(b - a for a, b in itertools.pairwise(spanned))
 
     async def first(self, name: str, fits: Callable[[bytes], bool], since: float) -> Seen:
         """The first message of a topic from then on that fits; waits for it."""

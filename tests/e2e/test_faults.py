@@ -9,6 +9,7 @@ from hdguard.faults.rows import Outcome, Row, Scenario
 from hdguard.faults.runner import SCENARIOS, inject
 
 TESTS = Path(__file__).resolve().parents[1]
+README = TESTS.parent / "README.md"
 
 INJECTED: dict[str, dict[str, float | None]] = {
     "camera silent, socket open": {"camera-silent": 1.1},
@@ -86,3 +87,14 @@ def test_every_fault_of_the_design_is_injected_with_the_designs_limit() -> None:
     assert {name: row.limit for name, row in ROWS.items()} == wanted | MORE
     for file in ELSEWHERE.values():
         assert (TESTS / file).is_file()
+
+
+def test_the_readme_shows_every_row_in_order_with_its_limit_and_whose_timer_it_is() -> None:
+    text = README.read_text(encoding="utf-8")
+    table = text[text.index("| fault | limit | median | worst |") :].split("\n\n")[0]
+    shown = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+    assert len(shown) == len(ROWS)
+    for row, (fault, limit, median, worst) in zip(ROWS.values(), shown, strict=True):
+        assert limit == ("-" if row.limit is None else f"{row.limit:.1f}"), fault
+        assert fault.endswith("*") is row.clocked, fault
+        assert float(median) <= float(worst), fault

@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
+from hdguard.core.types import ImageSpec
 from hdguard.faults.camera import FaultyCamera, faulty_camera
 from hdguard.ingest.base import Frame, SourceError
 from hdguard.ingest.rtsp import RtspSettings, RtspSource
@@ -77,6 +78,25 @@ def test_what_was_held_back_is_sent_late_and_all_at_once() -> None:
                     await anext(frames)
                 late = [at for at in camera.taken[sent:] if at < released]
                 assert len(late) >= 6
+
+    run(story(), "asyncio")
+
+
+def test_mended_it_sends_nothing_of_the_past_to_whoever_connects() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        async with faulty_camera() as camera:
+            async with aclosing(source(camera).frames()) as frames:
+                await anext(frames)
+                camera.covered, camera.deaf, camera.mode = True, True, "holding"
+                await asyncio.sleep(0.2)
+            sent, mended = len(camera.taken), loop.time()
+            await camera.mend()
+            bright = [
+                frame.image.rgb(ImageSpec(64)).mean() > 50 for frame in await some(camera, 12)
+            ]
+            assert all(bright)
+            assert min(camera.taken[sent:]) > mended
 
     run(story(), "asyncio")
 

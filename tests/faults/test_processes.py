@@ -74,6 +74,16 @@ def test_what_the_process_before_said_is_not_heard_again() -> None:
     run(story(), "asyncio")
 
 
+def test_whoever_waits_for_a_word_of_one_that_ends_is_told_and_not_left_waiting() -> None:
+    async def story() -> None:
+        program = python("print('the port is taken'); raise SystemExit(1)")
+        program.start()
+        with pytest.raises(FaultError, match=r"it does not run \(it said: the port is taken\)"):
+            await program.said(lambda line: line == "up")
+
+    run(story(), "asyncio")
+
+
 def test_only_brains_count_as_workers() -> None:
     async def story() -> None:
         program = python(WAITS)

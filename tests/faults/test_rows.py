@@ -1,5 +1,9 @@
 """What makes a row good or bad."""
 
+import math
+
+import pytest
+
 from hdguard.faults.rows import CLOCKED, Outcome, Row
 
 SILENT = Row("camera-silent", "camera silent", 1.1)
@@ -27,6 +31,14 @@ def test_nothing_measured_is_never_ok() -> None:
     assert not Outcome(SILENT).ok
     assert Outcome(SILENT).plain()["worst_s"] is None
     assert not Outcome(Row("x", "x", None), [], ["it crashed"]).ok
+
+
+@pytest.mark.parametrize("limit", [1.1, None])
+@pytest.mark.parametrize("wrong", [-0.001, math.inf, math.nan])
+def test_what_cannot_have_been_measured_is_never_within_a_limit(
+    limit: float | None, wrong: float
+) -> None:
+    assert not Row("camera-silent", "camera silent", limit).holds(wrong)
 
 
 def test_a_timers_own_setting_may_be_passed_by_the_waking_and_no_more() -> None:

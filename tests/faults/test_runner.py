@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from hdguard.actuators.wire import WireError
 from hdguard.faults.rows import FaultError, Outcome, Row, Scenario
 from hdguard.faults.runner import SCENARIOS, _repeat, chosen
 from hdguard.faults.stack import Stack
@@ -46,17 +47,17 @@ def test_every_row_of_a_scenario_gets_its_number() -> None:
 
 
 def test_a_fault_that_is_not_met_is_counted_and_the_next_meets_a_stack_that_is_well() -> None:
-    reasons: list[Exception] = [FaultError("no halt"), TimeoutError()]
+    reasons: list[Exception] = [FaultError("no halt"), TimeoutError(), WireError("not JSON")]
 
     async def inject(_: Any) -> Sequence[float]:
         if reasons:
             raise reasons.pop(0)
         return (0.1,)
 
-    did, (outcome,) = injected(Scenario((Row("a", "a", 1.0),), inject), 3)
-    assert did == ["ready", "anew", "ready", "anew", "ready"]
+    did, (outcome,) = injected(Scenario((Row("a", "a", 1.0),), inject), 4)
+    assert did == ["ready", "anew"] * 3 + ["ready"]
     assert outcome.seconds == [0.1]
-    assert outcome.failures == ["no halt", "nothing in 30 s"]
+    assert outcome.failures == ["no halt", "nothing in 30 s", "not JSON"]
     assert not outcome.ok
 
 

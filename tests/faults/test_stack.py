@@ -22,6 +22,15 @@ def test_every_configuration_is_one_that_the_guard_takes(kind: Kind, tmp_path: P
     run(story(), "asyncio")
 
 
+def test_a_number_that_the_guard_did_not_tell_is_not_taken_for_none_counted(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running_stack(tmp_path, "reflex", embedded=True) as stack:
+            with pytest.raises(FaultError, match="GET /metrics: no answer"):
+                await stack.metric("hdguard_frames_total")
+
+    run(story(), "asyncio")
+
+
 def test_a_guard_that_does_not_start_is_told_with_its_own_words(tmp_path: Path) -> None:
     async def story() -> list[str]:
         async with running_stack(tmp_path, "reflex", embedded=True) as stack:
