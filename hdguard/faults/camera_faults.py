@@ -198,7 +198,7 @@ SCENARIOS = (
         stuck,
     ),
     Scenario(
-        (Row("camera-never-answers", "RTSP accepts, never answers: given up", 2.0, clocked=True),),
+        (Row("camera-never-answers", "RTSP accepts, never answers: given up", 2.0),),
         never_answers,
     ),
     Scenario(

@@ -40,7 +40,8 @@ class RtspSettings:
             The limits of a frame's age follow it.
         ignore_regions: x0, y0, x1, y1 as fractions of the upright picture, painted black.
         transport: what RTSP runs over; "tcp" is all there is.
-        open_timeout: seconds until a camera that does not answer is given up.
+        open_timeout: seconds until a camera that does not answer is given up; the default leaves
+            0.1 of the 2.0 s (field.md F7) to a machine that is busy.
         read_timeout: seconds without a packet after which the connection is given up; at least
             two and a half intervals.
     """
@@ -50,7 +51,7 @@ class RtspSettings:
     interval: float = 0.0
     ignore_regions: tuple[Region, ...] = ()
     transport: Literal["tcp"] = "tcp"
-    open_timeout: float = 2.0
+    open_timeout: float = 1.9
     read_timeout: float = 1.0
 
     def __post_init__(self) -> None:
