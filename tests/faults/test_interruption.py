@@ -30,7 +30,10 @@ def test_told_to_end_it_leaves_no_process_and_no_older_table(
     file = tmp_path / "faults.json"
     file.write_text('[{"fault": "camera-silent", "ok": true}]')
     command = hdguard("faults", "--only", "camera-silent", "--json", str(file))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as faults:
+    inherited = signal.signal(number, signal.SIG_DFL)  # ignored, where nohup runs the tests
+    faults = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    signal.signal(number, inherited)
+    with faults:
         pids = children(faults, 3)
         faults.send_signal(number)
         said, _ = faults.communicate(timeout=30)
