@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 # The one list of system packages (Debian names) that the tests use beside Python and make: a broker,
-# certificates, a real RTSP server (GStreamer and its Python binding), a browser, systemd-analyze.
+# certificates, a real RTSP server (GStreamer and its Python binding), a browser, Prometheus with its
+# promtool, systemd-analyze.
 SYSTEM_PACKAGES := mosquitto openssl python3-gi gir1.2-gst-rtsp-server-1.0 \
 	gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad \
-	gstreamer1.0-plugins-ugly chromium systemd
+	gstreamer1.0-plugins-ugly chromium prometheus systemd
 
 .PHONY: help demo env system test lint types imports unit bench clean
 
@@ -23,7 +24,7 @@ env: $(READY) ## make the virtual environment in .venv
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hdguard needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,models,server,webrtc]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,mcap,models,report,server,webrtc]'
 	touch $@
 
 system: ## install the system packages, where this is root on a Debian system

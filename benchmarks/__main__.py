@@ -14,6 +14,8 @@ BENCHES = {
     "reflex": "benchmarks.reflex_flow:run",
     "ingest": "benchmarks.ingest:run",
     "delivered": "benchmarks.capture_to_delivered:run",
+    "recorder": "benchmarks.recorder:run",
+    "page": "benchmarks.page:run",
     "cameras": "benchmarks.cameras:run",
     "brains": "benchmarks.brain_latency:run",
 }

@@ -10,7 +10,7 @@ Busy: it works for 10 ms a frame while a SlowBrain in a third process keeps a co
 import asyncio
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,10 +25,10 @@ from hdguard.actuators.mqtt import MqttActuator, MqttSettings
 from hdguard.brains.base import BrainError
 from hdguard.core import actions, events
 from hdguard.core.guard import Guard
-from hdguard.core.policy import SIDECAR, BrainPlan, SourcePlan
+from hdguard.core.policy import SIDECAR, BrainPlan, Policy, SourcePlan
 from hdguard.core.types import FrameRef, ImageSpec, Light
 from hdguard.ingest.file import FileSettings, FileSource
-from hdguard.runtime.observer import Judged, Reviewed
+from hdguard.runtime.observer import Judged, Observer, Reviewed, Viewer
 from hdguard.runtime.pipeline import Parts, Pipeline
 from hdguard.workers.seats import WorkerFastBrain, WorkerSlowBrain
 from hdguard.workers.supervisor import WorkerSettings
@@ -39,6 +39,7 @@ BRAIN_FPS = 15.0  # below the camera's 30, so that a halt is over before the nex
 BUSY_FOR = 0.01
 LIMIT = 0.02  # seconds: DESIGN section 3's "software without model p99"
 SPEC = ImageSpec(448, 448)
+Onlookers = tuple[tuple[Observer, ...], tuple[Viewer, ...]]
 
 
 @dataclass
@@ -108,7 +109,7 @@ async def _segment(video: Path, *, busy: bool) -> list[float]:
     try:
         async with broker() as (_, port), asyncio.TaskGroup() as group:
             thinks = group.create_task(_think(slow), name="thinks") if busy else None
-            took = await _halts(video, fast, port)
+            took = await halts(video, fast, port)
             if thinks is not None:
                 thinks.cancel()
     finally:
@@ -126,22 +127,32 @@ async def _think(slow: WorkerSlowBrain) -> None:
             await slow.review(number, FrameRef("bench", 0, 0.0, 0.0), ())
 
 
-async def _halts(video: Path, fast: WorkerFastBrain, port: int) -> list[float]:
+async def halts(
+    video: Path,
+    fast: WorkerFastBrain,
+    port: int,
+    onlookers: Callable[[Guard], Onlookers] = lambda _: ((), ()),
+) -> list[float]:
+    """What each halt of a segment took, less the brain's own time, in seconds.
+
+    Args:
+        video: stands for the camera.
+        fast: says RED; started.
+        port: of the broker.
+        onlookers: who else looks on at that guard and at its pictures.
+    """
     loop = asyncio.get_running_loop()
     source = FileSource(FileSettings(str(video), "camera", loop=True))
-    policy = replace(
-        SIDECAR,
-        sources=(SourcePlan("camera", when_frozen="ignore"),),
-        brains=(BrainPlan(fast.name, adaptive=False, fps=BRAIN_FPS),),
-        start_greens=1,
-        release_greens=1,
-    )
+    policy = policy_for(fast.name)
     watch = _Watch()
     async with _TimedActuator(MqttSettings(port=port, robot="bench"), boot=1) as actuator:
         actuator.watch = watch
         await actuator.ready()
         guard = Guard(policy, loop.time(), boot=1)
-        pipeline = Pipeline(guard, Parts((source,), {fast.name: fast}, None, actuator, (watch,)))
+        observers, viewers = onlookers(guard)
+        brains = {fast.name: fast}
+        parts = Parts((source,), brains, None, actuator, (watch, *observers), viewers)
+        pipeline = Pipeline(guard, parts)
 
         async def until() -> None:
             with suppress(TimeoutError):
@@ -151,6 +162,17 @@ async def _halts(video: Path, fast: WorkerFastBrain, port: int) -> list[float]:
 
         await pipeline.run(until)
     return watch.took
+
+
+def policy_for(brain: str) -> Policy:
+    """A guard that one GREEN releases."""
+    return replace(
+        SIDECAR,
+        sources=(SourcePlan("camera", when_frozen="ignore"),),
+        brains=(BrainPlan(brain, adaptive=False, fps=BRAIN_FPS),),
+        start_greens=1,
+        release_greens=1,
+    )
 
 
 def _let_go(pipeline: Pipeline, halt: actions.Halt) -> None:

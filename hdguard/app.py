@@ -1,12 +1,12 @@
 """The composition root: it alone, with `seating` for the brains, names concrete parts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
@@ -18,20 +18,29 @@ from hdguard.actuators.recording import RecordingActuator
 from hdguard.brains.base import BrainError
 from hdguard.brains.trace import TraceRecorder, write_trace
 from hdguard.config import LIVE_KEYS, Config, ConfigError, shown
+from hdguard.core.guard import Guard
 from hdguard.core.policy import Policy
 from hdguard.demo_robot import Chassis, run_demo_robot
 from hdguard.ingest.base import FrameSource, SourceError
 from hdguard.ingest.file import FileSettings, FileSource
+from hdguard.observe.incidents.recorder import Recorder
+from hdguard.recording import check_recording, make_recorder, recording
 from hdguard.replay.campaign import Done, run_here, run_in_pool
 from hdguard.replay.dataset import Entry
 from hdguard.replay.folder import RunFolder
 from hdguard.replay.results import Outcome, VideoResult, video_result
 from hdguard.replay.runner import BOOT, Crew, VideoSettings, run_video
 from hdguard.robot import RobotSettings
-from hdguard.runtime.observer import Observer
+from hdguard.runtime.observer import Observer, Viewer
 from hdguard.runtime.virtual_time import run_virtual
 from hdguard.seating import Pace, Seating
 from hdguard.workers.inline import Cost
+
+if TYPE_CHECKING:
+    from hdguard.demo_page import DemoPage  # it loads a web server
+
+OpenPage = Callable[[Policy], AbstractAsyncContextManager["DemoPage"]]
+"""Serves a demo's page, given the policy of every clip's guard."""
 
 READY_WITHIN = 5.0
 """Seconds; the embedded broker answers in milliseconds."""
@@ -48,12 +57,14 @@ class ReplayPlan:
         pace: the pace.
         cost: what a brain costs in the virtual pace; None: what each brain declares.
         drain: seconds that open reviews are awaited; None: the policy's review deadline.
+        incidents: record the seconds around every halt, in the run's folder; realtime only.
     """
 
     config: Config
     pace: Pace = "realtime"
     cost: Cost | None = None
     drain: float | None = None
+    incidents: bool = False
 
     @property
     def seating(self) -> Seating:
@@ -102,6 +113,8 @@ class ReplayStage:
         plan: of the replay.
         broker: the embedded broker, where there is one: then the robot is on the wire.
         watch: makes an observer for each video, for people who look on.
+        incidents: records what leads to a halt, and what follows; None: nothing is recorded.
+        page: shows each video while it runs; None: there is none.
     """
 
     def __init__(
@@ -109,10 +122,14 @@ class ReplayStage:
         plan: ReplayPlan,
         broker: EmbeddedBroker | None = None,
         watch: Callable[[Entry], Observer] | None = None,
+        incidents: Recorder | None = None,
+        page: "DemoPage | None" = None,
     ) -> None:
         self._plan = plan
         self._broker = broker
         self._watch = watch
+        self._incidents = incidents
+        self._page = page
         self._robots = 0
 
     def source(self, entry: Entry) -> FrameSource:
@@ -140,6 +157,8 @@ class ReplayStage:
         policy = self._plan.policy
         brains = (*(b.name for b in policy.brains), *filter(None, [policy.slow]))
         guard = MqttActuator(MqttSettings(**where), BOOT, sources=(entry.video,), brains=brains)
+        if self._page is not None:
+            self._page.link = guard
         chassis = Chassis.that_stops_in(self._plan.config.robot.stop_time)
         async with guard, asyncio.TaskGroup() as group:
             robot = run_demo_robot(RobotSettings(**where, boot=1), chassis)
@@ -153,9 +172,22 @@ class ReplayStage:
             yield guard
             driving.cancel()
 
-    def observers(self, entry: Entry) -> tuple[Observer, ...]:
+    def observers(self, entry: Entry, guard: Guard) -> tuple[Observer, ...]:
         """Who else looks on."""
-        return () if self._watch is None else (self._watch(entry),)
+        watching = () if self._watch is None else (self._watch(entry),)
+        shown = () if self._page is None else self._page.begins(entry, guard)
+        return (*watching, *shown, *self._recording(entry))
+
+    def viewers(self, entry: Entry) -> tuple[Viewer, ...]:
+        """Who looks at the pictures."""
+        shown = () if self._page is None else (self._page.pictures,)
+        return (*shown, *self._recording(entry))
+
+    def _recording(self, entry: Entry) -> tuple[Recorder, ...]:
+        if self._incidents is None:
+            return ()
+        self._incidents.concerns(entry.video, f"{entry.slug}-")  # every guard's ids are the same
+        return (self._incidents,)
 
     def recorder(self) -> TraceRecorder:
         """The trace's notebook."""
@@ -196,15 +228,31 @@ def run_virtually(plan: ReplayPlan, folder: RunFolder, entry: Entry) -> VideoRes
 
 async def _run_in_realtime(
     plan: ReplayPlan,
-    entries: Sequence[Entry],
+    entries: Iterable[Entry],
     folder: RunFolder,
     done: Done,
     watch: Callable[[Entry], Observer] | None,
+    open_page: OpenPage | None = None,
 ) -> None:
-    async with plan.seating.crew() as ready, EmbeddedBroker(plan.config.broker) as broker:
-        stage = ReplayStage(plan, broker, watch)
+    async with AsyncExitStack() as stack:
+        page: DemoPage | None = None
+        if open_page is not None:
+            page = await stack.enter_async_context(open_page(plan.policy))
+        ready = await stack.enter_async_context(plan.seating.crew())
+        broker = await stack.enter_async_context(EmbeddedBroker(plan.config.broker))
+        incidents: Recorder | None = None
+        if plan.incidents:
+            made = make_recorder(plan.seating, plan.policy, ready, folder.incidents, boot=BOOT)
+            incidents = await stack.enter_async_context(recording(made))
+        stage = ReplayStage(plan, broker, watch, incidents, page)
         for entry in entries:
-            done(await _run(plan, entry, ready, stage, folder))
+            done(video := await _run(plan, entry, ready, stage, folder))
+            if incidents is not None:
+                await incidents.cut()
+            if page is not None:
+                await page.ended(video)
+        if page is not None:
+            page.finish()
 
 
 def replay(
@@ -232,8 +280,7 @@ def replay(
     """
     check_workers(plan, workers)
     if plan.pace == "realtime":
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_run_in_realtime(plan, entries, folder, done, watch))
+        _really(_run_in_realtime(plan, entries, folder, done, watch))
         return
     work = partial(run_virtually, plan, folder)
     if workers > 1:
@@ -242,13 +289,52 @@ def replay(
         run_here(entries, work, done)
 
 
+def demonstrate(
+    plan: ReplayPlan,
+    entries: Iterable[Entry],
+    folder: RunFolder,
+    watch: Callable[[Entry], Observer],
+    page: OpenPage | None,
+) -> None:
+    """Run the entries, perhaps without end, for people who look on at a terminal or at a page.
+
+    Raises:
+        ConfigError: as `check_workers`.
+        BrainError: a brain cannot be loaded.
+        HttpError: the page cannot be served.
+    """
+    check_workers(plan, 1)
+    _really(_run_in_realtime(plan, entries, folder, lambda _: None, watch, page))
+
+
+def _really(run: Coroutine[Any, Any, None]) -> None:
+    """Run it in real time; of errors that come in a group, the first is raised alone."""
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run)
+    except ExceptionGroup as failed:
+        first: Exception = failed
+        while isinstance(first, ExceptionGroup):
+            first = first.exceptions[0]
+        raise first from failed
+
+
 def check_brains(plan: ReplayPlan) -> None:
     """Load nothing, but check every brain's name and settings; a `ConfigError` if one is wrong."""
     _ = plan.policy
 
 
 def check_workers(plan: ReplayPlan, workers: int) -> None:
-    """In realtime one video at a time has the device: several workers are a `ConfigError`."""
+    """Refuse what the pace does not bear: workers that share a device, or a recorder's thread.
+
+    Raises:
+        ConfigError: says which.
+    """
+    if plan.incidents:
+        check_recording(plan.config)
+    if plan.incidents and plan.pace != "realtime":
+        msg = "--incidents needs --pace realtime: in the virtual pace there are no pictures to keep"
+        raise ConfigError(msg)
     if plan.pace == "realtime" and workers > 1:
         msg = "--workers above 1 needs --pace virtual: in realtime they would share one device"
         raise ConfigError(msg)

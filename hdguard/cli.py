@@ -7,18 +7,30 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hdguard import __version__, app, cli_doctor, cli_faults, cli_live, cli_robot, cli_tune
+from hdguard import (
+    __version__,
+    app,
+    cli_doctor,
+    cli_explain,
+    cli_faults,
+    cli_live,
+    cli_report,
+    cli_robot,
+    cli_tune,
+)
+from hdguard.cli_dashboards import dashboards
 from hdguard.cli_errors import INTERRUPTED, errors, new_folder, say_error
+from hdguard.cli_incidents import incidents
 from hdguard.cli_models import models
 from hdguard.config import (
     ABSENT,
@@ -38,10 +50,11 @@ from hdguard.replay.predictions import load_predictions, score_predictions
 from hdguard.replay.problems import DatasetError
 from hdguard.replay.report import make_console, print_comparison, print_predictions, print_run
 from hdguard.replay.results import VideoResult, read_results
-from hdguard.runtime.explain import timeline
-from hdguard.runtime.journal import read_journal
 from hdguard.seating import FAST_BRAINS, SLOW_BRAINS, Pace, argument_of, with_brains
 from hdguard.workers.inline import Cost
+
+if TYPE_CHECKING:
+    from hdguard.replay.campaign_metrics import CampaignMetrics
 
 cli = typer.Typer(
     no_args_is_help=True,
@@ -52,6 +65,8 @@ cli = typer.Typer(
 dataset = typer.Typer(no_args_is_help=True, help="Look at a dataset without running anything.")
 cli.add_typer(dataset, name="dataset")
 cli.add_typer(models, name="models")
+cli.add_typer(dashboards, name="dashboards")
+cli.add_typer(incidents, name="incidents")
 
 Preset = Literal["sidecar", "paper"]
 assert set(get_args(Preset)) == set(PRESETS)
@@ -64,10 +79,12 @@ ConfigFile = Annotated[Path | None, typer.Option(help="Configuration (TOML).", m
 
 cli.command(epilog="Examples:\n\n  hdguard demo\n\n  hdguard demo --keep")(cli_robot.demo)
 cli.command(epilog=cli_tune.TUNE_EXAMPLES)(cli_tune.tune)
+cli.command(epilog=cli_report.REPORT_EXAMPLES)(cli_report.report)
 cli.command(epilog=cli_live.RUN_EXAMPLES)(cli_live.run)
 cli.command(epilog=cli_live.RESET_EXAMPLES)(cli_live.reset)
 cli.command(epilog=cli_live.HALT_EXAMPLE)(cli_live.halt)
 cli.command(epilog=cli_doctor.DOCTOR_EXAMPLES)(cli_doctor.doctor)
+cli.command(epilog=cli_explain.EXPLAIN_EXAMPLES)(cli_explain.explain)
 cli.command(epilog=cli_faults.FAULTS_EXAMPLES)(cli_faults.faults)
 cli.command(epilog=cli_robot.ROBOT_EXAMPLES)(cli_robot.robot)
 cli.command(epilog="Examples:\n\n  hdguard schema\n\n  hdguard schema halt")(cli_robot.schema)
@@ -129,9 +146,19 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many.")] = None,
     out: Annotated[Path | None, typer.Option(help="Default: runs/<time>.", metavar="DIR")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run in --out.")] = False,
+    record: Annotated[
+        bool, typer.Option("--incidents", help="Record the seconds around every halt.")
+    ] = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve the run's numbers to Prometheus; 0: any port."),
+    ] = None,
+    metrics_host: Annotated[
+        str, typer.Option(help="Address that --metrics-port listens on.")
+    ] = "127.0.0.1",
 ) -> None:
     """Replay a dataset through the whole pipeline, and score every warning."""
-    with errors():
+    with errors(), ExitStack() as stack:
         if resume and out is None:
             msg = "--resume: say which run with --out DIR"
             raise FolderError(msg)
@@ -139,7 +166,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         if profile is not None:
             chosen = replace(chosen, profile=profile)
         settings = with_brains(chosen, device)
-        plan = app.ReplayPlan(settings, pace, cost, drain)
+        plan = app.ReplayPlan(settings, pace, cost, drain, record)
         app.check_brains(plan)
         app.check_workers(plan, workers)
         found = load_dataset(
@@ -149,6 +176,9 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         if not entries:
             msg = f"{dataset}: nothing to replay; `hdguard dataset check` says why"
             raise DatasetError(msg)
+        metrics = None
+        if metrics_port is not None:
+            metrics = stack.enter_context(_metrics(metrics_host, metrics_port))
         folder = RunFolder(out or new_folder())
         header = {**plan.header, "dataset": str(dataset.resolve())}
         folder.prepare(header, resume=resume)
@@ -156,7 +186,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         if len(entries) < len(found.entries):
             left_out.append(f"{len(found.entries) - len(entries)} videos: --limit {limit}")
         try:
-            code = _replay(plan, entries, folder, workers)
+            code = _replay(plan, entries, folder, workers, metrics)
         finally:  # also where a defect of ours ends the run: what is finished is not lost
             results = folder.finish(entries, header, left_out)
         app.save_trace(folder, entries)
@@ -167,14 +197,42 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     raise typer.Exit(code or (1 if results.summary.failed else 0))
 
 
-def _replay(plan: app.ReplayPlan, entries: Sequence[Entry], folder: RunFolder, workers: int) -> int:
+@contextmanager
+def _metrics(host: str, port: int) -> Iterator["CampaignMetrics"]:
+    """The run's numbers, for Prometheus until the run ends."""
+    from hdguard.replay import campaign_metrics  # noqa: PLC0415 - no other command needs its library
+
+    metrics = campaign_metrics.CampaignMetrics()
+    with campaign_metrics.serving(metrics, host, port) as address:
+        typer.echo(f"metrics: {address}", err=True)
+        yield metrics
+
+
+def _replay(
+    plan: app.ReplayPlan,
+    entries: Sequence[Entry],
+    folder: RunFolder,
+    workers: int,
+    metrics: "CampaignMetrics | None",
+) -> int:
     """Run what is not finished yet and show how far it is; returns the exit code so far."""
     saved = [(entry, folder.load(entry)) for entry in entries]
     # A video that failed is tried again: the disk may have been full, the broker gone.
     todo = [entry for entry, video in saved if video is None or video.failed is not None]
+    if metrics is not None:
+        metrics.expect(len(entries))
+        for _, video in saved:
+            if video is not None and video.failed is None:
+                metrics.finished(video)
     with _progress(len(entries), len(entries) - len(todo)) as done:
+
+        def finished(video: VideoResult) -> None:
+            done(video)
+            if metrics is not None:
+                metrics.finished(video)
+
         try:
-            app.replay(plan, todo, folder, done, workers=workers)
+            app.replay(plan, todo, folder, finished, workers=workers)
         except KeyboardInterrupt:
             return INTERRUPTED
     return 0
@@ -276,28 +334,6 @@ def check(
         report = check_dataset(load_dataset(folder, truth=truth))
     make_console().print(render_check(report), soft_wrap=True)
     raise typer.Exit(0 if report.ok else 1)
-
-
-@cli.command(
-    epilog="Example:\n\n  hdguard explain runs/20260101-120000/journals/230_C4_L1_D1.mp4.jsonl"
-)
-def explain(
-    journal: Annotated[Path, typer.Argument(help="A journal of a run.")],
-) -> None:
-    """Step the guard again from a journal and print what happened and why."""
-    with errors():
-        written = read_journal(journal)
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    console.print(f"{journal}: policy {written.policy.name}, written {written.header['written']}")
-    differs = 0
-    for line in timeline(written):
-        differs += line.differs
-        console.print(f"{'! ' if line.differs else '  '}{line.at:8.3f} {line.text}")
-    if written.torn:
-        console.print("the last line is cut short and was left out: the process died writing it")
-    if differs:
-        console.print(f"{differs} steps are decided otherwise today: policy or guard have changed")
-    raise typer.Exit(1 if differs else 0)
 
 
 @cli.command(name="check-config", epilog="Example:\n\n  hdguard check-config hdguard.toml")

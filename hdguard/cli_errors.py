@@ -15,6 +15,7 @@ from hdguard.observe.settings import HttpError
 from hdguard.replay.folder import FolderError, default_folder
 from hdguard.replay.problems import DatasetError
 from hdguard.replay.results import ResultsError
+from hdguard.runtime.halt_story import StoryError
 from hdguard.runtime.journal import JournalError
 
 DATA_ERROR, CONFIG_ERROR, INTERRUPTED = 65, 78, 130
@@ -28,7 +29,14 @@ def errors() -> Iterator[None]:
     except (ConfigError, ActuatorError, HttpError) as error:
         say_error(str(error))
         raise typer.Exit(CONFIG_ERROR) from error
-    except (DatasetError, ResultsError, FolderError, JournalError, BrainError) as error:
+    except (
+        DatasetError,
+        ResultsError,
+        FolderError,
+        JournalError,
+        StoryError,
+        BrainError,
+    ) as error:
         say_error(str(error))
         raise typer.Exit(DATA_ERROR) from error
     except OSError as error:

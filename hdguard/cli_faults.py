@@ -36,7 +36,8 @@ def faults(
 
     It starts a broker, a camera, a guard and a demo robot on loopback and ends them again. All of
     it takes about twenty minutes. A limit that is a timer's own setting may be passed by 50 ms,
-    which the timer and the watching take.
+    which the timer and the watching take. What this machine lacks the rights for is not run, and
+    the table says so.
     """
     # Cameras and brokers are loaded only by whoever breaks some.
     from hdguard.faults.broker import Broker  # noqa: PLC0415
@@ -61,7 +62,7 @@ def faults(
         if json is not None:
             rows = msgspec.json.encode([outcome.plain() for outcome in outcomes])
             json.write_bytes(msgspec.json.format(rows, indent=1) + b"\n")
-    raise typer.Exit(0 if all(outcome.ok for outcome in outcomes) else 1)
+    raise typer.Exit(0 if all(outcome.ok or outcome.not_run for outcome in outcomes) else 1)
 
 
 def _finished(injecting: Coroutine[Any, Any, "list[Outcome]"]) -> "list[Outcome]":

@@ -3,13 +3,9 @@
 import asyncio
 import getpass
 import http.client
-import logging
-import queue
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
 from dataclasses import replace
-from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
@@ -54,32 +50,18 @@ def run(
     ] = None,
 ) -> None:
     """Guard a robot: watch its cameras, permit it to move, halt it; until SIGTERM or Ctrl-C."""
-    with errors(), _logging():
+    with errors():
         chosen = load_config(config)
         if profile is not None:
             chosen = replace(chosen, profile=profile)
-        # A web server is loaded only by whoever runs one.
-        from hdguard.sidecar import run_sidecar  # noqa: PLC0415
+        # A web server and a logging library are loaded only by whoever runs one.
+        from hdguard.log_secrets import secrets_of  # noqa: PLC0415
+        from hdguard.logs import logging_to  # noqa: PLC0415
 
-        run_sidecar(LivePlan(with_brains(chosen, device)))
+        with logging_to(sys.stderr, chosen.log, secrets_of(chosen)):
+            from hdguard.sidecar import run_sidecar  # noqa: PLC0415
 
-
-@contextmanager
-def _logging() -> Iterator[None]:
-    """Log to stderr from a thread: whoever reads it may be slow, and the loop must not wait."""
-    lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    listener = QueueListener(lines, handler)
-    root = logging.getLogger()
-    root.addHandler(queued := QueueHandler(lines))
-    root.setLevel(logging.INFO)
-    listener.start()
-    try:
-        yield
-    finally:
-        root.removeHandler(queued)
-        listener.stop()
+            run_sidecar(LivePlan(with_brains(chosen, device)))
 
 
 def reset(  # noqa: PLR0913, PLR0917 - one parameter per option

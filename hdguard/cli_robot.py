@@ -1,8 +1,11 @@
 """The commands around the robot: the demo, a demo robot, and the wire's schema."""
 
 import asyncio
+import itertools
+import shlex
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -39,18 +42,30 @@ ROBOT_EXAMPLES = (
 def demo(
     keep: Annotated[bool, typer.Option(help="Go on, clip after clip, until Ctrl-C.")] = False,
     out: Annotated[Path | None, typer.Option(help="Default: runs/<time>.", metavar="DIR")] = None,
+    record: Annotated[
+        bool,
+        typer.Option("--incidents/--no-incidents", help="Record the seconds around every halt."),
+    ] = True,
+    page: Annotated[bool, typer.Option(help="Serve the status page.")] = True,
+    port: Annotated[
+        int | None,
+        typer.Option(help="The page's. Default: 8090 if it is free.", min=0, max=65535),
+    ] = None,
 ) -> None:
-    """Watch the bundled clips in real time: verdicts, halts, acknowledgements; then the scores."""
+    """Watch the bundled clips in real time: verdicts, halts, acknowledgements; then the scores.
+
+    A page shows the same in a browser; its address comes first.
+    """
     console = make_console()
     with errors():
-        plan = app.ReplayPlan(with_brains(Config()))
+        plan = app.ReplayPlan(with_brains(Config()), incidents=record)
         entries = load_dataset(app.EXAMPLES).entries
         folder = RunFolder(out or new_folder())
         folder.prepare(plan.header, resume=False)
+        shown = itertools.cycle(entries) if keep else entries
+        opened = _page(console, entries, port) if page else None
         try:
-            _show(console, plan, entries, folder)
-            while keep:
-                _show(console, plan, entries, folder)
+            app.demonstrate(plan, shown, folder, partial(_timeline, console), opened)
         except KeyboardInterrupt:
             console.print("\ninterrupted")
             if not keep:  # with --keep, Ctrl-C is the way to end
@@ -58,19 +73,34 @@ def demo(
         results = folder.finish(entries, plan.header, ())
     print_run(console, results)
     console.print(f"\nresults: {folder.path}")
+    _say_incidents(console, folder.incidents)
     raise typer.Exit(1 if results.summary.failed else 0)
 
 
-def _show(
-    console: Console, plan: app.ReplayPlan, entries: Sequence[Entry], folder: RunFolder
-) -> None:
-    """Run the clips once, with a line for everything that changes."""
+def _timeline(console: Console, entry: Entry) -> LiveTimeline:
+    """A line for everything that changes in a clip."""
+    about = entry.extra.get("about", "")
+    return LiveTimeline(console, f"{entry.video}: {about}" if about else entry.video)
 
-    def watch(entry: Entry) -> LiveTimeline:
-        about = entry.extra.get("about", "")
-        return LiveTimeline(console, f"{entry.video}: {about}" if about else entry.video)
 
-    app.replay(plan, entries, folder, lambda _: None, watch=watch)
+def _page(console: Console, entries: Sequence[Entry], port: int | None) -> app.OpenPage:
+    # It brings a web server, which nobody else of these needs.
+    from hdguard.demo_page import demo_page  # noqa: PLC0415
+
+    def told(address: str) -> None:
+        console.print(f"watch it in a browser: {address}", soft_wrap=True)
+
+    return partial(demo_page, entries, port, told)
+
+
+def _say_incidents(console: Console, folder: Path) -> None:
+    """Where the halts were recorded, and the commands to look at them."""
+    found = sorted(path.parent for path in folder.glob("*/incident.json"))
+    if not found:
+        return
+    console.print(f"\nincidents, each with clip.mp4: {folder}", soft_wrap=True)
+    for words in (["incidents", "list", "--dir", f"{folder}"], ["explain", f"{found[0]}"]):
+        console.print(f"  hdguard {shlex.join(words)}", soft_wrap=True)
 
 
 def robot(  # noqa: PLR0913, PLR0917 - one parameter per option

@@ -28,8 +28,10 @@ from hdguard.core.policy import (
 )
 from hdguard.ingest.file import FileSettings
 from hdguard.ingest.redact import redacted
+from hdguard.observe.incidents.settings import IncidentSettings
 from hdguard.observe.settings import HttpSettings
 from hdguard.runtime.hooks import HookSettings
+from hdguard.runtime.log_settings import LogSettings
 from hdguard.workers.supervisor import WorkerSettings
 
 SECRET = "***"
@@ -182,7 +184,7 @@ class Config:
 
     Attributes:
         policy, fast, slow, source, robot, broker, worker: see there.
-        camera, mqtt, http, live: of `hdguard run` alone; see there.
+        camera, mqtt, http, live, log, incidents: of `hdguard run` alone; see there.
         share_device: two models may sit on one GPU, where they take turns.
         profile: gives brains and deadlines where nothing else does; empty: the embedded brains.
         remote_code_python: interpreter of the environment in which a profile's models that bring
@@ -203,9 +205,11 @@ class Config:
     mqtt: MqttSettings = field(default_factory=MqttSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     live: LiveConfig = field(default_factory=LiveConfig)
+    log: LogSettings = field(default_factory=LogSettings)
+    incidents: IncidentSettings = field(default_factory=IncidentSettings)
 
 
-LIVE_KEYS = frozenset({"camera", "mqtt", "http", "live"})
+LIVE_KEYS = frozenset({"camera", "mqtt", "http", "live", "log", "incidents"})
 """Keys that change nothing in a replay."""
 
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -235,6 +239,8 @@ _ADAPTER = _adapter(
     HttpSettings,
     LiveConfig,
     HookSettings,
+    LogSettings,
+    IncidentSettings,
 )
 
 

@@ -15,6 +15,7 @@ from hdguard.config import CameraConfig, Config, ConfigError, settings_of
 from hdguard.core.policy import Policy, SourcePlan, WhenFrozen
 from hdguard.ingest.base import FrameSource, SourceError
 from hdguard.ingest.redact import redacted
+from hdguard.recording import check_recording
 from hdguard.seating import Seating
 
 
@@ -179,6 +180,7 @@ class LivePlan:
             msg = f"mqtt.ca_file: {config.mqtt.ca_file}: {error.strerror or error}"
             raise ConfigError(msg) from error
         config.http.tls()
+        check_recording(config)
         self.seating.check_parsers()
         _ = self.policy
         self.sources()

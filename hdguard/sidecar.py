@@ -20,6 +20,7 @@ from hdguard.actuators.mqtt import MqttActuator
 from hdguard.live import LivePlan
 from hdguard.observe.settings import HttpError
 from hdguard.past import Life, Past, claimed
+from hdguard.recording import make_recorder
 from hdguard.replay.runner import Crew
 from hdguard.runtime.garbage import set_aside
 from hdguard.runtime.watchdog import Systemd
@@ -83,7 +84,11 @@ async def _live(plan: LivePlan, life: Life, systemd: Systemd) -> None:
 
 async def _guard(plan: LivePlan, life: Life, systemd: Systemd, crew: Crew, stop: "Stop") -> None:
     policy = plan.policy
-    aides = Aides(plan, life, systemd)
+    recorder = None
+    if plan.config.incidents.is_on:
+        folder = plan.state_file("incidents")
+        recorder = make_recorder(plan.seating, policy, crew, folder, boot=life.boot)
+    aides = Aides(plan, life, systemd, recorder)
     actuator = MqttActuator(
         plan.config.mqtt,
         life.boot,
@@ -106,6 +111,10 @@ async def _guard(plan: LivePlan, life: Life, systemd: Systemd, crew: Crew, stop:
         with suppress(TimeoutError):
             async with asyncio.timeout(AUDITED_WITHIN):
                 await asyncio.to_thread(aides.audit.flush)
+                await aides.halts.flush()
+                if recorder is not None:
+                    await recorder.save()
+                    await recorder.close()
 
 
 def leave_in_time(code: int) -> None:

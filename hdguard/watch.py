@@ -6,7 +6,9 @@ guard that has not let the robot move yet makes room for one that has it restore
 """
 
 import asyncio
+import itertools
 import logging
+from collections.abc import Callable
 
 from hdguard.actuators.base import ActuatorError
 from hdguard.actuators.mqtt import MqttActuator
@@ -14,20 +16,27 @@ from hdguard.core import events
 from hdguard.core.actions import Action, Halt
 from hdguard.core.events import Event
 from hdguard.core.guard import Guard
+from hdguard.ingest.base import FrameSource
 from hdguard.ingest.webrtc import WhipSource
 from hdguard.live import LivePlan
+from hdguard.observe.collected import IncidentNumbers
 from hdguard.observe.http import HttpParts
+from hdguard.observe.incidents.recorder import Recorder
 from hdguard.observe.keeping import Keeping
 from hdguard.observe.metrics import Metrics
+from hdguard.observe.pictures import NewestPictures
 from hdguard.observe.server import HttpServer
 from hdguard.observe.status import Status
 from hdguard.past import Life, Past
 from hdguard.replay.runner import Crew
 from hdguard.runtime.audit import AuditLog
+from hdguard.runtime.decisions import DecisionLog
 from hdguard.runtime.garbage import collect_garbage
+from hdguard.runtime.halt_log import HaltLog
+from hdguard.runtime.halt_stories import HaltStories
 from hdguard.runtime.hooks import FallBackHook
 from hdguard.runtime.lag import watch_lag
-from hdguard.runtime.observer import Judged, Observer, Reviewed
+from hdguard.runtime.observer import Judged, Observer, Reviewed, Viewer
 from hdguard.runtime.pipeline import Parts, Pipeline
 from hdguard.runtime.state_file import Kept, StateKeeper
 from hdguard.runtime.watchdog import Systemd, Watchdog
@@ -52,33 +61,58 @@ class Aides:
         plan: of the sidecar.
         life: of this start.
         systemd: whoever started us.
+        recorder: of incidents; None: none are recorded.
     """
 
-    def __init__(self, plan: LivePlan, life: Life, systemd: Systemd) -> None:
+    def __init__(
+        self, plan: LivePlan, life: Life, systemd: Systemd, recorder: Recorder | None = None
+    ) -> None:
         robot = plan.config.mqtt.robot
         self._has_hook = plan.config.live.hook.is_set
         self.audit = AuditLog(plan.state_file("audit.jsonl"))
         self.keeper = StateKeeper(plan.state_file("state.json"), life.kept or Kept(robot=robot))
         self.hook = FallBackHook(plan.config.live.hook)
         self.watchdog = Watchdog(systemd)
+        self.decisions = itertools.count(1)
+        self.stories = HaltStories(life.boot)
+        self.halts = HaltLog(plan.state_file("halts.jsonl"))
+        self.stories.on_change(self.halts.note)
+        self.recorder = recorder
         self.audit.note("start", boot=life.boot)
 
     @property
     def observers(self) -> tuple[Observer, ...]:
         """The watchdog comes last: it is fed only if all else went well."""
-        return (self.keeper, self.hook, self.audit, self.watchdog)
+        recorder = () if self.recorder is None else (self.recorder,)
+        return (self.keeper, self.hook, self.audit, self.stories, *recorder, self.watchdog)
+
+    @property
+    def viewers(self) -> tuple[Viewer, ...]:
+        """Who looks at the pictures."""
+        return () if self.recorder is None else (self.recorder,)
+
+    @property
+    def incidents(self) -> Callable[[], IncidentNumbers] | None:
+        """What became of them; None: none are recorded."""
+        if (recorder := self.recorder) is None:
+            return None
+        return lambda: IncidentNumbers(**recorder.outcomes, size=recorder.bytes)
 
     @property
     def keeping(self) -> Keeping:
         """What is shown of them."""
-        return Keeping(self.keeper, self.audit, self.hook if self._has_hook else None)
+        hook = self.hook if self._has_hook else None
+        return Keeping(self.keeper, self.audit, self.halts, hook)
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Their tasks, to be cancelled at the end."""
         jobs = {"state file": self.keeper.work(), "audit log": self.audit.work()}
         if self._has_hook:
             jobs["hook"] = self.hook.work()
+        jobs["halt log"] = self.halts.work()
         jobs["garbage"] = collect_garbage()
+        if self.recorder is not None:
+            jobs["incidents"] = self.recorder.work()
         return [group.create_task(job, name=name) for name, job in jobs.items()]
 
     async def settled(self) -> None:
@@ -141,14 +175,20 @@ class Watch:
         self._guard = Guard(plan.policy, loop.time(), boot=life.boot, restored=self._restored)
         self._last_word = _LastWord(self._guard)
         keeping = aides.keeping
-        self._status = Status(self._guard, loop.time, keeping)
-        self._metrics = Metrics(self._guard, loop.time, lambda: actuator.connected, keeping)
-        own: tuple[Observer, ...] = (self._last_word, self._status, self._metrics)
-        self._sources = plan.sources()
-        observers = (*own, *aides.observers)
-        parts = Parts(self._sources, crew.fast, crew.slow, actuator, observers)
+        status = Status(self._guard, loop.time, keeping)
+        self._metrics = Metrics(
+            self._guard, loop.time, lambda: actuator.connected, keeping, aides.incidents
+        )
+        own: tuple[Observer, ...] = (self._last_word, status, self._metrics)
+        sources, pictures = plan.sources(), NewestPictures(loop.time)
+        said = DecisionLog(self._guard, aides.decisions)
+        observers = (*own, said, *aides.observers)
+        parts = Parts(
+            sources, crew.fast, crew.slow, actuator, observers, (pictures, *aides.viewers)
+        )
         self._pipeline = Pipeline(self._guard, parts)
         self._metrics.watch(self._pipeline)
+        self._shown = self._http_parts(status, pictures, sources)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Guard until asked to stop, or until a halt turns up that this guard should have had.
@@ -157,8 +197,9 @@ class Watch:
             HttpError: the HTTP port cannot be opened.
             ExceptionGroup: a part failed in a way that it is not allowed to.
         """
-        server = HttpServer(self._plan.config.http, self._http_parts())
+        server = HttpServer(self._plan.config.http, lambda: self._shown)
         await server.start()
+        self._metrics.serve(lambda: server.clients)
         log.info("http: listening on %s:%d", self._plan.config.http.host, server.port)
         async with asyncio.TaskGroup() as group:
             http = group.create_task(server.serve(), name="http")
@@ -173,16 +214,23 @@ class Watch:
             await self._pipeline.run(until)
             lag.cancel()
 
-    def _http_parts(self) -> HttpParts:
+    def _http_parts(
+        self, status: Status, pictures: NewestPictures, sources: tuple[FrameSource, ...]
+    ) -> HttpParts:
         def halt(operator: str) -> None:
             self._pipeline.dispatch(events.HaltRequested(operator))
 
+        def reset(halt_id: str, operator: str) -> None:
+            self._pipeline.dispatch(events.ResetRequested(halt_id, operator))
+
         return HttpParts(
-            self._status,
+            status,
             self._metrics,
             halt,
-            {s.source_id: s for s in self._sources if isinstance(s, WhipSource)},
+            {s.source_id: s for s in sources if isinstance(s, WhipSource)},
             self._aides.audit.rejected,
+            reset,
+            pictures,
         )
 
     async def _until(self, stop: asyncio.Event) -> None:

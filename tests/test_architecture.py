@@ -36,12 +36,18 @@ TESTED_ELSEWHERE = {
     "brains/flame.py": "brains/test_reflex.py",
     "brains/regions.py": "brains/test_reflex.py",
     "examples/make.py": "examples/test_examples.py",
+    "observe/dashboards/campaign.py": "observe/dashboards/test_make.py",
+    "observe/dashboards/health.py": "observe/dashboards/test_make.py",
+    "observe/dashboards/latency.py": "observe/dashboards/test_make.py",
+    "observe/dashboards/watching.py": "observe/dashboards/test_make.py",
     "examples/scene.py": "examples/test_examples.py",
+    "runtime/happenings.py": "runtime/test_decisions.py",
     # Scenarios: each is injected once with real parts.
     "faults/brain_faults.py": "e2e/test_faults.py",
     "faults/broker_faults.py": "e2e/test_faults.py",
     "faults/camera_faults.py": "e2e/test_faults.py",
     "faults/daemon_faults.py": "e2e/test_faults.py",
+    "faults/disk_faults.py": "e2e/test_faults.py",
     "faults/hostile_faults.py": "e2e/test_faults.py",
     # Entry points.
     "__main__.py": "test_cli.py",
@@ -56,6 +62,8 @@ NO_CODE = {
     "core/actions.py",
     "core/events.py",
     "ingest/base.py",
+    "runtime/log_settings.py",
+    "replay/html_report/settings.py",
     "runtime/observer.py",
     "workers/base.py",
 }
@@ -211,7 +219,8 @@ def test_the_core_imports_only_the_standard_librarys_values() -> None:
 def test_the_command_imports_without_a_warning_and_without_a_model() -> None:
     heavy = (
         "{'starlette', 'uvicorn', 'prometheus_client', 'torch', 'transformers', 'cv2', 'aiortc',"
-        " 'openai', 'httpx2', 'huggingface_hub'}"
+        " 'openai', 'httpx2', 'huggingface_hub', 'matplotlib', 'jinja2', 'structlog', 'mcap',"
+        " 'grafana_foundation_sdk'}"
     )
     code = f"import sys, hdguard.cli; assert not {heavy} & set(sys.modules)"
     done = subprocess.run(

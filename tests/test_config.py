@@ -70,6 +70,10 @@ state_dir = "/x"
 
 [live.hook]
 command = ["relay", "--line", "4"]
+
+[log]
+format = "json"
+level = "debug"
 """
 
 
@@ -110,6 +114,7 @@ def test_every_part_of_a_full_configuration_is_read(file: Path) -> None:
     assert (config.mqtt.host, config.mqtt.robot, config.mqtt.stop_category) == ("hub", "rosie", 2)
     assert config.http.port == 0
     assert config.live.hook.command == ("relay", "--line", "4")
+    assert (config.log.format, config.log.level) == ("json", "debug")
 
 
 def test_an_empty_file_means_the_defaults(file: Path) -> None:
@@ -295,7 +300,7 @@ def test_a_secret_is_used_but_never_shown_at_any_depth(
 def test_what_is_shown_is_complete_and_plain(file: Path) -> None:
     effective = shown(load(file, FULL))
     parts = {"policy", "fast", "slow", "source", "robot", "broker", "worker"}
-    live = {"camera", "mqtt", "http", "live"}
+    live = {"camera", "mqtt", "http", "live", "log", "incidents"}
     assert set(effective) == parts | live | {"share_device", "profile", "remote_code_python"}
     assert effective["robot"] == {"stop_time": 1.2}
     assert effective["fast"][1]["seat"] == "process"

@@ -16,6 +16,7 @@ from hdguard.observe.server import HttpServer
 from hdguard.observe.settings import HttpError, HttpSettings
 from hdguard.past import Life, Past
 from hdguard.robot import RobotLink, RobotSettings
+from hdguard.runtime.halt_log import read_halt_log
 from hdguard.runtime.hooks import HookSettings
 from hdguard.runtime.pipeline import Pipeline
 from hdguard.runtime.state_file import Kept, read_state
@@ -73,6 +74,10 @@ def test_the_robot_moves_once_the_self_test_is_passed_and_is_halted_before_the_e
             assert watch._guard.halt.cause == "stopping"
             assert aides.hook.is_on in {False, None}
             assert aides.audit.failures == 0
+            await aides.halts.flush()
+        (told,) = read_halt_log(tmp_path / "rosie.halts.jsonl").stories
+        assert (told.halt_id, told.cause, told.boot) == ("8-1", "stopping", 8)
+        assert told.stamps.delivered is not None
         kept = read_state(tmp_path / "rosie.state.json", "rosie")
         assert kept is not None
         assert kept.newest == "8-1"
@@ -89,7 +94,7 @@ def test_a_state_that_cannot_be_written_stops_no_robot_and_is_shown(tmp_path: Pa
             working = group.create_task(watch.run(stop))
             await moves.wait()
             assert moves.said == [Speed.FULL]
-            report = watch._status.report()
+            report = watch._shown.status.report()
             assert ["state file" in warning for warning in report["warnings"]] == [True]
             assert report["keeping"]["state_file"]["failing"] is True
             assert report["keeping"]["hook"] is not None

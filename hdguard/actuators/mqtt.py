@@ -76,6 +76,7 @@ class MqttActuator:
         boot: this guard's, greater than any before it: see `hdguard.actuators.boot`.
         sources, brains: names, for the state that people read.
         on_rejected: told the topic's last level and the reason of every message that is refused.
+            Whoever it is logs that, and escalations too; None: they are logged here.
 
     Raises:
         ValueError: the names are too long to be sent.
@@ -187,12 +188,12 @@ class MqttActuator:
         await self._connection.publish(self._says.topics["permit"], payload)
 
     async def notify(self, action: Notify | Escalate) -> None:
-        """Publish the state, retained; an escalation stands in its words, and in the log.
+        """Publish the state, retained; an escalation stands in its words.
 
         Raises:
             ActuatorError: there was no receipt. On the next connect it is published again.
         """
-        if isinstance(action, Escalate):
+        if isinstance(action, Escalate) and self._on_rejected is None:
             log.error("halt %s: the robot has not acknowledged it", action.halt_id)
         self._says.on_note(self._retained.explained(action) if type(action) is Notify else action)
         await self._say_state()
@@ -273,10 +274,10 @@ class MqttActuator:
             self._take(name, payload, retained)
         except wire.WireError as error:
             self.rejected[name] += 1
-            if _is_round(self.rejected[name]):
-                log.warning("rejected: %s (%d so far)", error, self.rejected[name])
             if self._on_rejected is not None:
                 self._on_rejected(name, str(error))
+            elif _is_round(self.rejected[name]):
+                log.warning("rejected: %s (%d so far)", error, self.rejected[name])
 
     def _take(self, name: str, payload: bytes, retained: bool) -> None:
         match name:

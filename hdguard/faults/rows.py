@@ -13,9 +13,10 @@ CLOCKED = 0.05
 """Seconds allowed above a limit that is a timer's very setting: a timer rings after its time, and
 whoever measures must wake too. A choice; the README's table shows what was measured."""
 
-Kind = Literal["reflex", "model", "adaptive"]
-"""Which brains the guard runs on: the embedded ones (two cores, no GPU); one FastBrain in a process
-of its own that calls every frame GREEN, at 5 frames a second; the same at 1 in GREEN."""
+Kind = Literal["reflex", "recording", "model", "adaptive"]
+"""Which guard it is. Its brains are the embedded ones (two cores, no GPU); the same, with a disk of
+its own on which it records incidents; one FastBrain in a process of its own that calls every frame
+GREEN, at 5 frames a second; the same at 1 in GREEN."""
 
 
 class FaultError(Exception):
@@ -54,12 +55,14 @@ class Scenario:
             `FaultError`, or lets the time run out, if something that must happen does not.
         kind: the brains that it needs.
         fresh: each injection needs a guard that has just started: the fault uses up something.
+        needs: says what this machine lacks for it; empty if nothing.
     """
 
     rows: tuple[Row, ...]
     inject: "Callable[[Stack], Awaitable[Sequence[float]]]"
     kind: Kind = "reflex"
     fresh: bool = False
+    needs: Callable[[], str] = str
 
 
 @dataclass(slots=True)
@@ -69,11 +72,13 @@ class Outcome:
     Attributes:
         seconds: one for each that was measured.
         failures: why each of the others was not.
+        not_run: what this machine lacks for it; then there is neither.
     """
 
     row: Row
     seconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    not_run: str = ""
 
     @property
     def count(self) -> int:
@@ -96,12 +101,12 @@ class Outcome:
         return max(self.seconds, default=None)
 
     def plain(self) -> dict[str, Any]:
-        """As a row of the JSON file; times to the millisecond, null where there is none."""
+        """As a row of the JSON file; times to the millisecond, null for what is not known."""
         return {
             "fault": self.row.name,
             "limit_s": self.row.limit,
             "median_s": None if self.median is None else round(self.median, 3),
             "worst_s": None if self.worst is None else round(self.worst, 3),
             "n": self.count,
-            "ok": self.ok,
+            "ok": None if self.not_run else self.ok,
         }

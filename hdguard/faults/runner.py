@@ -13,6 +13,7 @@ from hdguard.faults import (
     broker_faults,
     camera_faults,
     daemon_faults,
+    disk_faults,
     hostile_faults,
 )
 from hdguard.faults.rows import FaultError, Outcome, Scenario
@@ -24,6 +25,7 @@ SCENARIOS = (
     *brain_faults.SCENARIOS,
     *daemon_faults.SCENARIOS,
     *hostile_faults.SCENARIOS,
+    *disk_faults.SCENARIOS,
 )
 
 INJECTION_WITHIN = 30.0
@@ -63,7 +65,9 @@ async def inject(
     """
     outcomes = {id(s): tuple(map(Outcome, s.rows)) for s in scenarios}
     for kind, group in groupby(sorted(scenarios, key=lambda s: s.kind), key=lambda s: s.kind):
-        todo = list(group)
+        todo = [s for s in group if _can_be_run(s, outcomes[id(s)], told)]
+        if not todo:
+            continue
         with tempfile.TemporaryDirectory(prefix="hdguard-faults-") as folder:
             async with running_stack(Path(folder), kind, embedded=embedded) as stack:
                 for scenario in todo:
@@ -71,6 +75,15 @@ async def inject(
                     for outcome in outcomes[id(scenario)]:
                         told(outcome)
     return [outcome for s in scenarios for outcome in outcomes[id(s)]]
+
+
+def _can_be_run(scenario: Scenario, outcomes: Sequence[Outcome], told: Told) -> bool:
+    """True if nothing is lacking; else that is told."""
+    why = scenario.needs()
+    for outcome in outcomes if why else ():
+        outcome.not_run = why
+        told(outcome)
+    return not why
 
 
 async def _repeat(

@@ -17,6 +17,7 @@ from hdguard.actuators.wire import decode_halt
 from hdguard.core.types import HaltClass
 from hdguard.faults.broker import Broker, free_port
 from hdguard.faults.camera import FaultyCamera, faulty_camera
+from hdguard.faults.disk import on_small_disk
 from hdguard.faults.processes import Program, hdguard, workers_of
 from hdguard.faults.rows import FaultError, Kind
 from hdguard.faults.stalling import stalling
@@ -41,6 +42,16 @@ brain = "none"
 """
 """A FastBrain that answers after 20 ms, in a process that can be stopped and killed."""
 
+RECORDING = """
+[incidents]
+keep_days = 1.0
+before = 1.0
+after = 0.0
+width = 320
+max_bytes = 16777216
+"""
+"""Small clips, which end with the halt: many halts follow each other quickly."""
+
 GREENS: dict[Kind, list[dict[str, object]]] = {
     "model": [{"t": 0.0, "light": "green"}],
     # One answer takes a minute, to a frame that is taken after the robot has begun to drive.
@@ -58,6 +69,7 @@ class Stack:
 
     Attributes:
         folder: temporary, of all files.
+        state: the guard's state folder.
         broker, camera, guard, robot, witness, hook: the parts.
         http: the port that the guard answers on.
         token: an operator's.
@@ -66,6 +78,7 @@ class Stack:
 
     def __init__(self, folder: Path, kind: Kind, camera: FaultyCamera, broker: Broker) -> None:
         self.folder = folder
+        self.state = folder / "state"
         self.camera = camera
         self.broker = broker
         self.http = free_port()
@@ -74,7 +87,11 @@ class Stack:
         self.hook = HookWire(folder)
         self.config = folder / "hdguard.toml"
         self.config.write_text(self.configuration(kind), encoding="utf-8")
-        self.guard = Program("the guard", *stalling("run", "--config", str(self.config)))
+        command = stalling("run", "--config", str(self.config))
+        if kind == "recording":
+            self.state.mkdir(mode=0o700)
+            command = on_small_disk(self.state, *command)
+        self.guard = Program("the guard", *command)
         boot_file = str(folder / "robot.boot")
         words = ("--port", str(broker.port), "--robot", ROBOT, "--boot-file", boot_file)
         self.robot = Program("the robot", *hdguard("robot", *words))
@@ -87,11 +104,13 @@ class Stack:
             f'[mqtt]\nport = {self.broker.port}\nrobot = "{ROBOT}"\n'
             f'reset_key = "{self.reset_key}"\n'
             f'[http]\nport = {self.http}\ntoken = "{self.token}"\n'
-            f'[live]\nstate_dir = "{self.folder / "state"}"\n'
+            f'[live]\nstate_dir = "{self.state}"\n'
             f'hook = {{ gpio = "{self.hook.path}" }}\n'
         )
         if kind == "reflex":
             return text
+        if kind == "recording":
+            return text + RECORDING
         trace = self.folder / "trace.json"
         said = {"model": {"latency": 0.02, "videos": {"*": GREENS[kind]}}}
         data = {"format": "hdguard-trace/1", "fast": said, "slow": {}}
@@ -231,6 +250,11 @@ class Stack:
             raise FaultError(f"GET /metrics: {status or 'no answer'}")
         lines = (line.rpartition(" ") for line in text.splitlines())
         return next((float(value) for key, _, value in lines if key == name), 0.0)
+
+    async def counts(self, name: str, least: float) -> None:
+        """Wait until that metric is at least so large."""
+        while await self.metric(name) < least:
+            await self.until(self.now() + 0.02)
 
     async def ask(self, method: str, path: str) -> int:
         """The status of an HTTP answer, 0 if there is none."""

@@ -11,6 +11,8 @@ def line(outcome: Outcome) -> str:
     row = outcome.row
     times = " ".join(f"{_seconds(s):>7}" for s in (row.limit, outcome.median, outcome.worst))
     verdict = "ok" if outcome.ok else "NOT ok"
+    if outcome.not_run:
+        verdict = f"not run: {outcome.not_run}"
     text = f"{row.fault:{_WIDTH}} {times} {outcome.count:4}  {verdict}"
     reasons = dict.fromkeys(outcome.failures)
     return "\n".join([text, *(f"    {row.name}: {reason}" for reason in reasons)])

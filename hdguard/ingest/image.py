@@ -7,7 +7,6 @@ that nobody may look at.
 """
 
 import math
-import threading
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +18,7 @@ from av.codec.context import CodecContext
 from av.packet import Packet
 from av.sidedata.sidedata import SideData
 from av.video.codeccontext import VideoCodecContext
+from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from hdguard.core.types import ImageSpec
@@ -51,15 +51,18 @@ class View:
 
 
 class VideoImage:
-    """An `Image` over one PyAV frame; may be converted from any thread."""
+    """An `Image` over one PyAV frame; may be converted from any thread.
 
-    __slots__ = ("_cache", "_frame", "_lock", "_view")
+    Nobody waits for anybody: what another thread makes for people to look at, 4 ms of a 4K frame,
+    must not hold up the decision loop, which wants the same frame for a brain.
+    """
+
+    __slots__ = ("_cache", "_frame", "_view")
 
     def __init__(self, frame: av.VideoFrame, view: View) -> None:
         self._frame = frame
         self._view = view
         self._cache: dict[ImageSpec, Rgb] = {}
-        self._lock = threading.Lock()  # PyAV changes the frame's colour tags while it converts
 
     def rgb(self, spec: ImageSpec) -> Rgb:
         """The upright picture as RGB, shape (height, width, 3), uint8, C-contiguous, read-only.
@@ -69,15 +72,15 @@ class VideoImage:
         Raises:
             SourceError: the frame cannot be converted to this spec.
         """
-        with self._lock:
-            rgb = self._cache.get(spec)
-            if rgb is None:
-                try:
-                    rgb = self._cache[spec] = convert(self._frame, self._view, spec)
-                except (av.FFmpegError, ValueError) as error:
-                    msg = f"{self._view.name}: cannot convert {self._frame!r} to {spec}: {error}"
-                    raise SourceError(msg) from error
-            return rgb
+        rgb = self._cache.get(spec)
+        if rgb is None:
+            try:
+                converted = convert(self._frame, self._view, spec)
+            except (av.FFmpegError, ValueError) as error:
+                msg = f"{self._view.name}: cannot convert {self._frame!r} to {spec}: {error}"
+                raise SourceError(msg) from error
+            rgb = self._cache.setdefault(spec, converted)  # another thread may have been first
+        return rgb
 
 
 def convert(frame: av.VideoFrame, view: View, spec: ImageSpec) -> Rgb:
@@ -95,7 +98,11 @@ def convert(frame: av.VideoFrame, view: View, spec: ImageSpec) -> Rgb:
     turned, flip_x, flip_y = _orientation(frame)
     shown = (frame.width * view.pixel_aspect, Fraction(frame.height))
     width, height, inner_width, inner_height = _layout(shown[::-1] if turned else shown, spec)
-    scaled = frame.reformat(
+    # Not `frame.reformat`: the reformatter that it keeps with the frame bears one thread at a time.
+    # While it works, PyAV tags a frame of BT.470BG as SMPTE 170M, which have the same colours; no
+    # other tag changes, so that threads do not disturb each other.
+    scaled = VideoReformatter().reformat(
+        frame,
         width=inner_height if turned else inner_width,
         height=inner_width if turned else inner_height,
         format="rgb24",

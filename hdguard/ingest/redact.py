@@ -11,10 +11,13 @@ _USER = re.compile(r"(?<=://)(?:[^/?#'\"\n]*@(?:\S*@)?|\S*@)")
 # All of it: no list of names is complete.
 _QUERY = re.compile(r"(?<=://)([^\s?'\"]*\?)([^\s'\"]+)")
 
-# In the path, where some cameras take them ("/user=a&password=b&channel=1", "/token/abc").
+# In the path, where some cameras take them ("/user=a&password=b&channel=1", "/token/abc"). Nothing
+# here looks back over a long word again and again: a name that may have more letters before it is
+# looked for once in a word, from its beginning.
 _FIELD = re.compile(
-    r"(?i)((?:use?r(?:name)?|login\w*|pass?(?:word|wd|phrase)?|pwd?|\w*token|auth\w*|\w*key"
-    r"|secret|cred\w*|sig\w*)=|/(?:\w*token|\w*key|secret|pass(?:word|phrase)?)/)[^&;/\s'\"]+"
+    r"(?i)((?:(?<!\w)(?>\w*?(?:login|auth|cred|sig))\w*+"
+    r"|use?r(?:name)?|pass?(?:word|wd|phrase)?|pwd?|token|key|secret)="
+    r"|/(?:\w*token|\w*key|secret|pass(?:word|phrase)?)/)[^&;/\s'\"]+"
 )
 
 

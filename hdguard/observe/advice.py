@@ -1,6 +1,6 @@
 """What a person should do about a halt, in words: a cause alone helps nobody at three in the night.
 
-Shown by the status; the same words whoever asks.
+Shown by the status and its page; the same words whoever asks.
 """
 
 from hdguard.core.actions import Halt
@@ -29,6 +29,30 @@ WORDS: dict[HaltCause, str] = {
 }
 """A cause that is not here is shown by its name."""
 
+BECAUSE: dict[HaltCause, str] = {
+    HaltCause.FAST_RED: "{brain} saw danger on {source}{said}",
+    HaltCause.SLOW_DANGER: "{brain} found danger on {source}{said}",
+    HaltCause.REVIEW_OVERDUE: "{brain} did not finish its review of {source} in time",
+    HaltCause.STALE_FRAME: "no fresh picture comes from {source}",
+    HaltCause.FROZEN_FRAME: "the picture of {source} stands still while the robot moves",
+    HaltCause.STALE_VERDICT: "{brain} gives no fresh verdict on {source}",
+    HaltCause.BRAIN_FAILED: "{brain} keeps failing on {source}{said}",
+    HaltCause.BRAIN_LATCHED: "{brain} died too often",
+    HaltCause.BLIND: "{brain} cannot see anything on {source}",
+    HaltCause.STOPPING: "hdguard is being stopped",
+    HaltCause.OPERATOR: "an operator has halted it{said}",
+}
+"""What happened, without what to do about it."""
+
+
+def because(halt: Halt) -> str:
+    """Why the robot is halted, as the end of a sentence."""
+    return BECAUSE.get(halt.cause, f"{halt.cause}").format(
+        brain=halt.brain or "a brain",
+        source=halt.source_id or "a camera",
+        said=f": {halt.hazard.text.rstrip('.')}" if halt.hazard.text else "",
+    )
+
 
 def advice(halt: Halt, policy: Policy) -> str:
     """What to do about this halt, and how it ends."""
@@ -49,4 +73,5 @@ def _ending(halt: Halt, policy: Policy) -> str:
     )
     if by_itself:
         return f"The halt ends by itself after {FAULT_CLEARS_AFTER:g} s in which all is GREEN."
-    return f"Then `hdguard reset {halt.halt_id}`, taken while every required brain sees GREEN."
+    reset = f"Then reset it (`hdguard reset {halt.halt_id}`)"
+    return f"{reset}: that is done only while every required brain sees GREEN."

@@ -25,6 +25,10 @@ LIFE = 15.0
 """Seconds: for a request's head, for its body, and for the whole connection (field.md F30). The
 last leaves room for a WebRTC offer, whose answer waits for addresses to be gathered."""
 
+STREAM_LASTS = 9.0
+"""Seconds after which a stream of events ends by itself, with room in LIFE for a slow head.
+Browsers ask again at once; so no connection needs a longer life, and who does not read is lost."""
+
 ACCEPTS_PER_SECOND = 100.0
 ACCEPTS_AT_ONCE = 10
 """Connections taken from the kernel. Each costs 0.1 to 0.5 ms of the loop (measured on 2 cores), so

@@ -11,6 +11,7 @@ has no token cannot keep an operator out, however little it says or reads.
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 
 import uvicorn
@@ -49,11 +50,15 @@ HEADERS = [
 class HttpServer:
     """`start` opens the port, `serve` is the task that answers until it is cancelled.
 
+    Args:
+        settings: where, for whom, how many.
+        parts: what is shown now; asked with every request.
+
     Raises:
         HttpError: the certificate cannot be used.
     """
 
-    def __init__(self, settings: HttpSettings, parts: HttpParts) -> None:
+    def __init__(self, settings: HttpSettings, parts: Callable[[], HttpParts]) -> None:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._failure: asyncio.Future[None] = self._loop.create_future()
@@ -101,6 +106,11 @@ class HttpServer:
         assert self._listener is not None  # `start` comes first
         port: int = self._listener.getsockname()[1]
         return port
+
+    @property
+    def clients(self) -> int:
+        """Connections that are open."""
+        return len(self._visitors)
 
     async def serve(self) -> None:
         """Answer until cancelled; leaves no connection, no task and no port.

@@ -23,9 +23,12 @@ class HttpSettings:
     """`[http]`: where people, probes and publishers reach the guard.
 
     Attributes:
-        host: the address to listen on. Any but a loopback one needs TLS and `token`.
+        host: the address to listen on. Any but a loopback one needs TLS and `token`. A proxy on
+            this machine must pass on the client's Host, or say that it is one (X-Forwarded-For):
+            else whoever comes through it sees pictures as if they sat here.
         port: 0 takes any free one.
-        token: lets an operator halt the robot; without it nobody can over HTTP.
+        token: lets an operator halt the robot, end a halt, and see pictures from elsewhere; without
+            it nobody can over HTTP.
         publish_tokens: camera name -> token that lets a publisher send it pictures (WHIP).
         tls_cert: PEM file of our certificate and those above it.
         tls_key: PEM file of its key.
@@ -42,7 +45,7 @@ class HttpSettings:
     publish_tokens: dict[str, str] = field(default_factory=dict, repr=False)
     tls_cert: str | None = None
     tls_key: str | None = None
-    max_connections: int = 32
+    max_connections: int = 96
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

@@ -7,18 +7,23 @@ still starting is not. The guard's own books are read when somebody asks, so tha
 can differ from what it decides by, and nothing is computed while it decides.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hdguard.core import actions, events
 from hdguard.core.actions import Action, Halt
 from hdguard.core.events import Event
+from hdguard.core.freshness import frame_limits
 from hdguard.core.guard import Guard
 from hdguard.core.roster import Lane, Watched
-from hdguard.core.types import Hazard, Speed, State
-from hdguard.observe.advice import advice
+from hdguard.core.types import Hazard, Light, Speed, State
+from hdguard.observe.advice import advice, because
+from hdguard.observe.headline import headline
 from hdguard.observe.keeping import Keeping
+from hdguard.observe.latency import Latency
+from hdguard.observe.sayings import Sayings
+from hdguard.observe.timeline import Timeline, sure
 from hdguard.runtime.observer import Judged, Reviewed
 
 DECIDED_WITHIN = 0.6
@@ -59,14 +64,31 @@ class Status:
         """Whether our permits come back; None: none has been seen to yet."""
         self._robot: tuple[float, events.RobotSeen] | None = None
         self._progress = _Progress("")
+        self._sayings = Sayings()
+        self._latency = Latency(guard.boot)
+        self._timeline = Timeline(guard)
+        self._shown: tuple[object, ...] = ()
+        self.on_change: Callable[[], None] = lambda: None
 
     # Looking on.
 
     def judged(self, stamps: Judged | Reviewed) -> None:
-        """Nothing: the event that follows says what matters here."""
+        """A brain has answered."""
+        self._latency.judged(stamps)
 
     def stepped(self, now: float, event: Event, actions: tuple[Action, ...]) -> None:
         """Note what the guard's books do not keep."""
+        for notes in (self._sayings, self._latency, self._timeline):
+            notes.stepped(now, event, actions)
+        self._step(now, event)
+        for action in actions:
+            self._note(action)
+        shown = (self.state, self._progress, *(w.light for w in self._watched))
+        if shown != self._shown:
+            self._shown = shown
+            self.on_change()
+
+    def _step(self, now: float, event: Event) -> None:
         self._decided_at = now
         match event:
             case events.LinkLost():
@@ -85,8 +107,6 @@ class Status:
                 self._progress = replace(self._progress, acknowledged=True, confirmed=True)
             case _:
                 pass
-        for action in actions:
-            self._note(action)
 
     def _note(self, action: Action) -> None:
         match action:
@@ -102,6 +122,10 @@ class Status:
                 pass
 
     # Being asked.
+
+    @property
+    def _watched(self) -> Collection[Watched]:
+        return self._guard.roster.sources.values()
 
     @property
     def state(self) -> State:
@@ -120,7 +144,7 @@ class Status:
             found.append("the broker has not returned a permit of ours yet")
         elif not self._link:
             found.append("the broker does not return our permits")
-        for watched in self._guard.roster.sources.values():
+        for watched in self._watched:
             if watched.plan.required:
                 found.extend(self._missing(watched, now))
         return tuple(found)
@@ -139,13 +163,22 @@ class Status:
         return found
 
     def report(self) -> dict[str, Any]:
-        """Everything, as plain data; times are ages in seconds, null where there is none."""
+        """Everything, as plain data; times are ages in seconds, null where there is none.
+
+        `now` is the time of this report on the guard's clock: of two reports, who reads them can
+        tell how much later than the other one came.
+        """
         now = self._now()
         unready = self.unready()
         roster = self._guard.roster
-        slow = self._guard.policy.slow
         keeping = self._keeping
+        mood, sentence = headline(
+            self.state, self._speed, self._guard.halt, unready, (*self._wary(), self._why)
+        )
         return {
+            "now": round(now, 3),
+            "mood": mood,
+            "headline": sentence,
             "state": self.state,
             "why": self._why,
             "ready": not unready,
@@ -157,17 +190,45 @@ class Status:
             "running": round(now - self._began, 3),
             "decided": round(now - self._decided_at, 3),
             "link": self._link is True,
-            "sources": [self._source(w, now) for w in roster.sources.values()],
-            "brains": [
-                self._brain(w, lane, now)
-                for w in roster.sources.values()
-                for lane in w.lanes.values()
-            ],
-            "slow": {"name": slow, "up": slow not in roster.down} if slow else None,
+            "sources": [self._source(w, now) for w in self._watched],
+            "brains": [self._brain(w, x, now) for w in self._watched for x in w.lanes.values()],
+            "slow": self._slow(),
             "robot": self._said_by_robot(now),
             "halt": self.halt(),
+            "timeline": self._timeline.report(now),
+            "latency": self._latency.report(now),
             "keeping": None if keeping is None else keeping.report(),
         }
+
+    def _wary(self) -> list[str]:
+        """What the lights and reviews ask for, in words."""
+        found = []
+        for watched in self._watched:
+            name = watched.plan.source_id
+            if watched.light is not None and watched.light > Light.GREEN:
+                found.append(f"{name} is {watched.light.name}")
+            if watched.desk.open is not None:
+                found.append(f"{self._guard.policy.slow} reviews {name}")
+            elif watched.desk.caution:
+                found.append(f"the review of {name} was overdue")
+        return found
+
+    def unreleased(self) -> tuple[str, ...]:
+        """What a reset waits for, in words; empty if every required brain is fresh GREEN."""
+        now, roster = self._now(), self._guard.roster
+        greens = self._guard.policy.release_greens
+        found = []
+        for watched in self._watched:
+            if watched.plan.required:
+                found += self._missing(watched, now)
+        for watched, lane in roster.required_lanes():
+            where = f"{lane.brain.name} on {watched.plan.source_id}"
+            verdict = lane.verdict
+            if verdict.light is not None and verdict.light is not Light.GREEN:
+                found.append(f"{where} is {verdict.light.name}")
+            elif verdict.greens.count < greens:
+                found.append(f"{where} has said GREEN {verdict.greens.count} of {greens} times")
+        return tuple(found)
 
     def halt(self) -> dict[str, Any] | None:
         """The halt in force: why, how far it has come, and what to do; None if there is none."""
@@ -190,32 +251,56 @@ class Status:
             "acknowledged": came.acknowledged,
             "confirmed": came.confirmed,
             "escalated": came.escalated,
+            "because": because(halt),
+            "restored": self._timeline.restored(halt.halt_id),
+            "age": self._timeline.age(halt.halt_id, self._now()),
             "what_to_do": advice(halt, self._guard.policy),
         }
 
     def _source(self, watched: Watched, now: float) -> dict[str, Any]:
-        frame = watched.frame
+        name, frame, desk = watched.plan.source_id, watched.frame, watched.desk
+        review = None
+        if desk.open is not None:
+            since = desk.open.due - self._guard.policy.review_deadline
+            review = {
+                "id": desk.open.review_id,
+                "age": round(now - since, 3),
+                "due_in": round(desk.open.due - now, 3),
+                "waiting": desk.waiting is not None,
+            }
         return {
-            "name": watched.plan.source_id,
+            "name": name,
             "required": watched.plan.required,
             "up": frame.up,
+            "ended": frame.ended,
+            "trouble": "" if frame.up else watched.trouble,
             "fresh": frame.fresh(now),
             "frame_age": _age(frame.newest, now),
+            "stale_after": frame_limits(frame.interval).halt,
             "light": None if watched.light is None else watched.light.name,
+            "sure": sure(watched, now),
+            "review": review,
+            "reviewed": self._sayings.slow(name, now),
         }
 
     def _brain(self, watched: Watched, lane: Lane, now: float) -> dict[str, Any]:
         verdict = lane.verdict
+        name, source = lane.brain.name, watched.plan.source_id
         judged = None if verdict.newest is None else verdict.newest.captured_at
         return {
-            "name": lane.brain.name,
-            "source": watched.plan.source_id,
+            "name": name,
+            "source": source,
             "required": watched.requires(lane),
-            "up": lane.brain.name not in self._guard.roster.down,
+            "up": name not in self._guard.roster.down,
             "fresh": verdict.fresh(now),
             "verdict_age": _age(judged, now),
             "light": None if verdict.light is None else verdict.light.name,
+            "said": self._sayings.fast(source, name, now),
         }
+
+    def _slow(self) -> dict[str, Any] | None:
+        slow = self._guard.policy.slow
+        return {"name": slow, "up": slow not in self._guard.roster.down} if slow else None
 
     def _said_by_robot(self, now: float) -> dict[str, Any] | None:
         if self._robot is None:

@@ -29,12 +29,14 @@ class RunFolder:
     """Where a run writes.
 
     `run.json` says how the run is made, `videos/` has one result per finished video, `traces/` one
-    trace, `journals/` one journal; the rest is written when the run ends or is interrupted.
+    trace, `journals/` one journal, `incidents/` a folder per halt if they are recorded; the rest is
+    written when the run ends or is interrupted.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.journals = path / "journals"
+        self.incidents = path / "incidents"
         self._videos = path / "videos"
         self._traces = path / "traces"
 

@@ -17,7 +17,7 @@ from hdguard.replay.dataset import Entry
 from hdguard.replay.results import Outcome, Source
 from hdguard.replay.tracing import Recorder, TraceKeeper
 from hdguard.runtime.journal import Journal
-from hdguard.runtime.observer import Observer
+from hdguard.runtime.observer import Observer, Viewer
 from hdguard.runtime.pipeline import Parts, Pipeline
 from hdguard.workers.base import FastSeat, SlowSeat
 
@@ -54,8 +54,12 @@ class Stage(Protocol):
         """The way to a robot that starts anew with each video."""
         ...
 
-    def observers(self, entry: Entry) -> tuple[Observer, ...]:
-        """Who else looks on."""
+    def observers(self, entry: Entry, guard: Guard) -> tuple[Observer, ...]:
+        """Who else looks on at the guard that runs it."""
+        ...
+
+    def viewers(self, entry: Entry) -> tuple[Viewer, ...]:
+        """Who looks at the pictures."""
         ...
 
     def recorder(self) -> Recorder:
@@ -93,16 +97,16 @@ async def run_video(
     policy = replace(settings.policy, sources=(SourcePlan(entry.video, when_frozen="ignore"),))
     guard = Guard(policy, loop.time(), boot=BOOT)
     collector, recorder = Collector(), stage.recorder()
-    observers: list[Observer] = [collector, TraceKeeper(recorder), *stage.observers(entry)]
+    observers: list[Observer] = [collector, TraceKeeper(recorder), *stage.observers(entry, guard)]
     journal = None
     if settings.journals is not None:
         path = settings.journals / f"{entry.slug}.jsonl"
         journal = Journal(path, guard, loop.time(), {"video": entry.video})
         observers.append(journal)
-    source = stage.source(entry)
+    source, viewers = stage.source(entry), stage.viewers(entry)
     try:
         async with stage.actuator(entry) as actuator, asyncio.TaskGroup() as group:
-            parts = Parts((source,), crew.fast, crew.slow, actuator, tuple(observers))
+            parts = Parts((source,), crew.fast, crew.slow, actuator, tuple(observers), viewers)
             pipeline = Pipeline(guard, parts)
             keeper = group.create_task(_keep(journal, settings.flush_every), name="journal")
             await _run_through(pipeline, collector, settings.drain, settings.stop_time)

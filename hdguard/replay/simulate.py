@@ -27,6 +27,7 @@ from hdguard.brains.trace_format import BrainTrace, FastRow, SlowRow
 from hdguard.core import events
 from hdguard.core.actions import Action, CancelReview, RequestReview
 from hdguard.core.events import Event
+from hdguard.core.guard import Guard
 from hdguard.core.policy import Policy
 from hdguard.core.types import FrameRef, ImageSpec
 from hdguard.ingest.base import Frame, Rgb, SourceReport
@@ -34,7 +35,7 @@ from hdguard.replay.dataset import Entry
 from hdguard.replay.results import Outcome
 from hdguard.replay.runner import Crew, VideoSettings, run_video
 from hdguard.replay.scoring import KeyFrames
-from hdguard.runtime.observer import Judged, Observer, Reviewed
+from hdguard.runtime.observer import Judged, Observer, Reviewed, Viewer
 from hdguard.runtime.virtual_time import run_virtual
 from hdguard.workers.inline import InlineFastSeat, InlineSlowSeat
 
@@ -145,9 +146,13 @@ class _Stage:
         del entry
         yield RecordingActuator(RecordingSettings(self._stop_time))
 
-    def observers(self, entry: Entry) -> tuple[Observer, ...]:
-        del entry
+    def observers(self, entry: Entry, guard: Guard) -> tuple[Observer, ...]:
+        del entry, guard
         return (self.reviews,)
+
+    def viewers(self, entry: Entry) -> tuple[Viewer, ...]:
+        del entry
+        return ()
 
     def recorder(self) -> "_NoRecorder":
         return _NoRecorder()

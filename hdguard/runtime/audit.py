@@ -5,7 +5,6 @@ refused is counted beyond a few a minute, so that a flood of bad commands fills 
 """
 
 import asyncio
-import logging
 import os
 import threading
 from collections import Counter
@@ -19,8 +18,9 @@ from hdguard.core import actions, events
 from hdguard.core.actions import Action, Halt
 from hdguard.core.events import Event
 from hdguard.runtime.observer import Judged, Reviewed
+from hdguard.runtime.structured import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 REFUSED_PER_MINUTE = 10
 """Refusals of one topic that get a line of their own; a choice. The rest is counted."""
@@ -61,13 +61,13 @@ class AuditLog:
         """Note what operators asked for, and what became of halts."""
         match event:
             case events.ResetRequested():
-                self.note("reset asked", halt_id=event.halt_id, operator=event.operator)
+                self._add("reset asked", halt_id=event.halt_id, operator=event.operator)
             case events.HaltRequested():
-                self.note("halt asked", operator=event.operator)
+                self._add("halt asked", operator=event.operator)
             case events.StopRequested():
-                self.note("stopping")
+                self._add("stopping")
             case events.HaltConfirmed():
-                self.note("confirmed", halt_id=event.halt_id)
+                self._add("confirmed", halt_id=event.halt_id)
             case _:
                 pass
         for action in actions:
@@ -78,16 +78,16 @@ class AuditLog:
             case Halt(repeat=0):
                 said = {"source": action.source_id, "brain": action.brain}
                 words = {**said, "hazard": action.hazard.text}
-                self.note(
+                self._add(
                     "halt",
                     halt_id=action.halt_id,
                     **{"class": action.halt_class, "cause": action.cause},
                     **{k: v for k, v in words.items() if v},
                 )
             case actions.Release():
-                self.note("released", halt_id=action.halt_id)
+                self._add("released", halt_id=action.halt_id)
             case actions.Escalate():
-                self.note("escalated", halt_id=action.halt_id)
+                self._add("escalated", halt_id=action.halt_id)
             case _:
                 pass
 
@@ -100,11 +100,16 @@ class AuditLog:
             self._this_minute.clear()
         self._this_minute[topic] += 1
         if self._this_minute[topic] <= REFUSED_PER_MINUTE:
-            self.note("refused", topic=topic, reason=reason, so_far=self.refused[topic])
+            words = {"topic": topic, "reason": reason, "so_far": self.refused[topic]}
+            log.warning("refused", **words)
+            self._add("refused", **words)
 
     def note(self, what: str, **words: Any) -> None:
-        """Add a line, and say it in the log."""
-        log.info("%s %s", what, " ".join(f"{key}={value}" for key, value in words.items()))
+        """Add a line, and say it in the log. What is decided, `DecisionLog` says."""
+        log.info(what, **words)
+        self._add(what, **words)
+
+    def _add(self, what: str, **words: Any) -> None:
         if len(self._lines) >= MOST_WAITING:
             self.dropped += 1
             return

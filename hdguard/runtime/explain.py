@@ -1,14 +1,21 @@
-"""Tells a journal as a story: steps the guard again and prints what mattered, with times."""
+"""Tells a journal as a story: steps the guard again and prints what mattered, with times.
+
+The halts' own stories need no guard: they are told from what the journal says was decided.
+"""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import IntEnum
 
 from hdguard.core import actions, events
 from hdguard.core.actions import Action, Permit
 from hdguard.core.types import NO_HAZARD, FrameRef, Hazard, Light, Scores, Speed
+from hdguard.runtime.halt_stories import HaltStories
+from hdguard.runtime.halt_story import HaltStory
 from hdguard.runtime.journal import Step, Written, fields, step_again
+from hdguard.runtime.one_line import one_line
 
 QUIET = (events.FrameSeen, events.RobotSeen, events.DeadlineReached, events.HaltDelivered)
 """Events that are shown only where something followed from them."""
@@ -23,6 +30,31 @@ class Line:
     at: float
     text: str
     differs: bool = False
+
+
+def halts(written: Written) -> tuple[HaltStory, ...]:
+    """The newest halts of a journal, the newest last; the same stories as were told live.
+
+    Their wall clock is the header's, moved on by the loop's: in the virtual pace nobody lived it.
+    """
+    stories = HaltStories(written.boot, _wall(written))
+    # An answer's stamps stand before the event that says what it was, and never after it in time.
+    stamps = sorted(written.stamps, key=lambda each: each.assessed)
+    given = 0
+    for step in written.steps:
+        while given < len(stamps) and stamps[given].assessed <= step.now:
+            stories.judged(stamps[given])
+            given += 1
+        stories.stepped(step.now, step.event, step.actions)
+    return stories.stories
+
+
+def _wall(written: Written) -> Callable[[float], str]:
+    try:
+        header = datetime.fromisoformat(written.header["written"])
+    except ValueError:
+        return lambda _: ""
+    return lambda now: (header + timedelta(seconds=now - written.began)).isoformat()
 
 
 def timeline(written: Written) -> Iterator[Line]:
@@ -88,15 +120,16 @@ def _value(value: object) -> str:
             lights = {"green": value.green, "yellow": value.yellow, "red": value.red}
             return " ".join(f"{light} {math.exp(s):.3f}" for light, s in lights.items())
         case tuple():
-            return " ".join(map(str, value))
+            return one_line(" ".join(map(str, value)))
         case float():
             return f"{value:.3f}"
         case Hazard():
-            return " ".join(filter(None, (value.category, value.severity, value.text)))
+            said = (value.category, value.severity, value.text)
+            return one_line(" ".join(filter(None, said)))
         case IntEnum():
             return value.name
         case _:
-            return str(value)
+            return one_line(str(value))
 
 
 def _difference(step: Step, now_decided: tuple[Action, ...]) -> str:

@@ -6,6 +6,7 @@ from typing import Protocol
 from hdguard.core.actions import Action
 from hdguard.core.events import Event
 from hdguard.core.types import FrameRef
+from hdguard.ingest.base import Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +43,12 @@ class Observer(Protocol):
 
     def stepped(self, now: float, event: Event, actions: tuple[Action, ...]) -> None:
         """The guard has decided."""
+        ...
+
+
+class Viewer(Protocol):
+    """Looks at pictures. Called from the pump of a source: be quick, and convert nothing here."""
+
+    def saw(self, frame: Frame, kept: bool) -> None:
+        """A clean frame was decoded, and the guard has been told; `kept`: reviews may show it."""
         ...

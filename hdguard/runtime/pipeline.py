@@ -24,7 +24,7 @@ from hdguard.ingest.base import Frame, FrameSource, SourceError
 from hdguard.runtime.damage import DamageWatch
 from hdguard.runtime.frozen import FrozenWatch
 from hdguard.runtime.mailbox import Mailbox, Outbox, Sampled
-from hdguard.runtime.observer import Judged, Observer
+from hdguard.runtime.observer import Judged, Observer, Viewer
 from hdguard.runtime.reviewer import Reviewer
 from hdguard.runtime.scenes import SceneWatch
 from hdguard.runtime.timer import Timer
@@ -46,6 +46,7 @@ class Parts:
     slow: SlowSeat | None
     actuator: Actuator
     observers: tuple[Observer, ...] = ()
+    viewers: tuple[Viewer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,8 @@ class Pipeline:
         self.dispatch(events.FrameSeen(ref, kept, changed, frozen, damaged))
         for name in takers:
             self.mailboxes[name].put(Sampled(frame, self._loop.time()))
+        for viewer in self.parts.viewers:
+            viewer.saw(frame, kept)
 
     async def watch(self, seat: FastSeat, plan: BrainPlan) -> None:
         """Let the brain judge the newest frame, again and again."""

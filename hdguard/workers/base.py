@@ -1,11 +1,12 @@
 """What the runtime awaits: a brain with a seat, be it inline, on a thread or in a process."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from hdguard.brains.base import Shot
 from hdguard.core.events import BrainDown, BrainUp, CannotSee, FastVerdict, Remarked, SlowVerdict
 from hdguard.core.types import FrameRef, ImageSpec
+from hdguard.workers.wire import Numbers
 
 Notice = BrainDown | BrainUp | Remarked
 Listener = Callable[[Notice], None]
@@ -62,6 +63,16 @@ class Seat(Protocol):
 
     async def close(self) -> None:
         """End the brain for good."""
+        ...
+
+
+@runtime_checkable
+class NumberedSeat(Seat, Protocol):
+    """A seat whose brain has a process of its own, and so memory that is its alone."""
+
+    @property
+    def numbers(self) -> Numbers | None:
+        """What the process takes; None before it was asked first, and while it is down."""
         ...
 
 

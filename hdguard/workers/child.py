@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 from collections.abc import Generator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -38,6 +39,8 @@ from hdguard.workers.ring import Ring
 
 log = logging.getLogger(__name__)
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+STATM = Path("/proc/self/statm")
+"""Sizes in pages, the second one resident: proc(5) of Linux; elsewhere there is no such file."""
 _VERBS: Mapping[wire.Role, str] = {"fast": "assess", "slow": "review"}
 MOST_TEXT, MOST_SIGHTS, MOST_NAME = 300, 16, 40
 """Characters of a remark's text, its sights, and characters of a sight's name; more is cut off.
@@ -97,7 +100,7 @@ def serve(channel: WorkerChannel, ring_fd: int) -> None:
             continue
         match channel.receive():
             case wire.Ping():
-                channel.send(wire.Pong())
+                channel.send(wire.Pong(numbers()))
             case wire.Assess() as call:
                 if thought is not None:
                     thought.end()
@@ -122,6 +125,17 @@ def introduction(brain: Any) -> wire.Ready:
         getattr(brain, "warm_p99", None),
         bool(getattr(brain, "interruptible", False)),
     )
+
+
+def numbers() -> wire.Numbers:
+    """What this process takes now; PyTorch is asked only where the brain has brought it."""
+    resident = gpu = None
+    if STATM.exists():
+        resident = int(STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        gpu = sum(torch.cuda.memory_reserved(n) for n in range(torch.cuda.device_count()))
+    return wire.Numbers(resident, gpu)
 
 
 def assess(brain: Any, ring: Ring, call: wire.Assess) -> wire.Answer:

@@ -44,11 +44,13 @@ class WorkerProcess:
     def __init__(self, process: "subprocess.Popen[bytes]", channel: SupervisorChannel) -> None:
         self._process = process
         self._channel = channel
-        self._pong = asyncio.Event()
+        self._pong = asyncio.Event()  # not set: a ping is not answered yet
+        self._pong.set()
         self._exited = asyncio.Event()
         self._reaped = asyncio.Event()
         self._pidfd: int | None = None
         self._thinking = False  # an afterthought is at work
+        self.numbers: wire.Numbers | None = None  # what it took at its last pong
         self.unanswered: set[int] = set()  # ids of calls sent; while there are any it is busy
         self._watch_exit()
 
@@ -90,8 +92,9 @@ class WorkerProcess:
                 await self._channel.send(load)
                 hello = await self._channel.receive()
                 if isinstance(hello, wire.Hello) and hello.protocol != wire.PROTOCOL:
-                    spoken = f"{hello.protocol}, not {wire.PROTOCOL}"
-                    raise BrainError(f"the worker's hdguard is another one: it speaks {spoken}")
+                    spoken = f"it speaks protocol {hello.protocol}, this one {wire.PROTOCOL}"
+                    other = f"{load.target}: the hdguard of its `python` is another one"
+                    raise BrainError(f"{other}: {spoken}; install the same version there")
                 reply = hello if hello is None else await self._channel.receive()
         except TimeoutError:
             raise BrainError(f"{load.target} was not ready within {within} s") from None
@@ -180,6 +183,7 @@ class WorkerProcess:
             while (reply := await self._channel.receive()) is not None:
                 match reply:
                     case wire.Pong():
+                        self.numbers = reply.numbers
                         self._pong.set()
                     case wire.Hello() | wire.Ready():
                         raise WorkerGoneError(f"sent {type(reply).__name__} out of turn")
@@ -198,14 +202,16 @@ class WorkerProcess:
     async def _keep_pinging(self, interval: float) -> None:
         while True:
             await asyncio.sleep(interval)
-            if self.unanswered:
-                continue  # it works, and its call has a deadline of its own
+            works = bool(self.unanswered)
+            if works and not self._pong.is_set():
+                continue  # it was asked while it worked already
             self._pong.clear()
             limit, doing = interval, "idle"
             if self._thinking:
                 limit, doing = max(interval, THOUGHT_LIMIT), "lost in an afterthought"
             await self._channel.send(wire.Ping())
-            if not await self._ponged(limit):
+            # One that works answers for its numbers' sake, after its call, which has a deadline.
+            if not works and not await self._ponged(limit):
                 raise WorkerGoneError(f"answered no ping for {limit} s while {doing}")
 
     async def _ponged(self, within: float) -> bool:

@@ -70,6 +70,11 @@ class _WorkerSeat:
         """The worker's process id; None while it is down."""
         return self._supervisor.pid
 
+    @property
+    def numbers(self) -> wire.Numbers | None:
+        """What the worker takes; None before its first pong, and while it is down."""
+        return self._supervisor.numbers
+
     async def start(self) -> None:
         """Start the worker; returns when its brain is loaded. A failure is not tried again.
 

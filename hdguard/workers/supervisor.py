@@ -67,6 +67,11 @@ class Supervisor:
         return None if self._down or self._worker is None else self._worker.pid
 
     @property
+    def numbers(self) -> wire.Numbers | None:
+        """What the worker took at its last pong; None before it, and while the worker is down."""
+        return None if self._down or self._worker is None else self._worker.numbers
+
+    @property
     def ring(self) -> Ring:
         """The memory that the worker shares.
 

@@ -12,7 +12,7 @@ from hdguard.core import events
 from hdguard.core.events import CannotSee, FastVerdict, SlowVerdict
 from hdguard.core.types import FrameRef, ImageSpec, Scores
 
-PROTOCOL = 3  # raised when the messages change; a worker may run in another environment
+PROTOCOL = 4  # raised when the messages change; a worker may run in another environment
 LIMIT = 1 << 20  # bytes; the longest honest message is a review of 32 frames, a few KiB
 PREFIX = 4  # bytes: the message's length, big-endian
 
@@ -122,8 +122,22 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     scores: Scores | None = None
 
 
+class Numbers(msgspec.Struct, frozen=True):
+    """What a worker takes, in bytes; None where it is not told, or there is none.
+
+    Attributes:
+        resident: of the machine's memory, as the kernel counts it.
+        gpu: what PyTorch has reserved on the GPUs of this process; the driver's own is not in it.
+    """
+
+    resident: int | None = None
+    gpu: int | None = None
+
+
 class Pong(msgspec.Struct, frozen=True, tag=True):
-    """From the worker: I am here."""
+    """From the worker: I am here, and this is what I take."""
+
+    numbers: Numbers = Numbers()
 
 
 Call = Assess | Review

@@ -47,6 +47,31 @@ def test_an_escalation_is_said_in_the_state_and_in_the_log(
     assert "halt 7-1: the robot has not acknowledged it" in caplog.text
 
 
+def test_whoever_is_told_of_refusals_logs_them_and_escalations_so_that_nothing_is_said_twice(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = asyncio.Event()
+
+    async def story() -> None:
+        async with (
+            stage("embedded", tmp_path) as at,
+            MqttActuator(
+                at.guard_settings(), 7, on_rejected=lambda _what, _why: refused.set()
+            ) as actuator,
+            shepherded(actuator, permits=False),
+            at.client() as stranger,
+        ):
+            await actuator.ready()
+            await actuator.halt(HALT)
+            await actuator.notify(Escalate(HALT.halt_id))
+            await stranger.publish("hdguard/rosie/reset", b"1junk", 1)
+            await refused.wait()
+
+    run(story())
+    assert "has not acknowledged" not in caplog.text
+    assert "rejected" not in caplog.text
+
+
 def test_the_state_names_what_is_watched_by_whom(tmp_path: Path) -> None:
     async def story() -> None:
         async with (

@@ -1,6 +1,7 @@
 """`hdguard demo` and `hdguard replay` with no options: a stranger sees a robot stopped in time."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,24 +10,27 @@ import pytest
 
 from hdguard import app
 from hdguard.config import Config, SourceConfig
+from hdguard.faults.processes import Program, hdguard
 from hdguard.replay.dataset import load_dataset
 from hdguard.replay.folder import RunFolder
 from hdguard.replay.results import Results, read_results
 from hdguard.seating import with_brains
+from tests.actuators.support import run
+from tests.browser import CHROMIUM, Page, browsing
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, str]:
     out = tmp_path_factory.mktemp("demo") / "out"
-    run = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "hdguard", "demo", "--out", str(out)],
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
-    assert run.returncode == 0, run.stderr
-    return read_results(out), run.stdout
+    assert done.returncode == 0, done.stderr
+    return read_results(out), done.stdout
 
 
 @pytest.mark.timeout(400)
@@ -79,6 +83,64 @@ def test_the_timeline_tells_the_story_and_fault_halts_stand_apart(
         r"fault halts, on all videos: \d+ in",
     ):
         assert re.search(words, text), words
+
+
+def test_the_address_of_the_page_comes_first_and_where_the_incidents_are_last(
+    demo: tuple[Results, str],
+) -> None:
+    results, text = demo
+    first, *_ = text.splitlines()
+    assert re.fullmatch(r"watch it in a browser: http://127\.0\.0\.1:\d+/", first)
+    halts = sum(video.warning is not None for video in results.videos)
+    *commands, listing, explaining = [line.strip() for line in text.splitlines() if line]
+    assert re.match(r"incidents, each with clip\.mp4: ", commands[-1])
+    for command, words in ((listing, "danger"), (explaining, "the guard decided to halt")):
+        _, *arguments = shlex.split(command)
+        said = subprocess.run(
+            [sys.executable, "-m", "hdguard", *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert words in said.stdout
+        if arguments[0] == "incidents":
+            assert len(said.stdout.splitlines()) == 1 + halts
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (package chromium)")
+def test_the_page_shows_each_clip_its_halt_and_what_became_of_it(tmp_path: Path) -> None:
+    title = "document.querySelector('#demo-title').textContent"
+    halts = "document.querySelector('#halts').innerText"
+    visible = "document.querySelector('{}').offsetParent !== null"
+    command = ("demo", "--port", "0", "--no-incidents", "--out", str(tmp_path / "out"))
+
+    async def look(page: Page) -> None:
+        await page.until(f"/^Clip 1 of 10: The robot/.test({title})")
+        await page.until("document.querySelector('.shot img')?.naturalWidth > 0")
+        await page.until("document.body.dataset.mood === 'watching'")
+        await page.until("document.body.dataset.mood === 'halted'")
+        assert "Beside a real robot: See that" in await page.evaluate("document.body.innerText")
+        assert not await page.evaluate(visible.format("#operator"))
+        await page.until(f"/has ended: halted [0-9.]+ s before it was too late/.test({title})")
+        assert await page.evaluate("document.querySelector('.stale') === null")
+        await page.until(f"/^Clip 2 of 10: The robot/.test({title})")
+        assert "Clip 1 of 10, halted" in await page.evaluate(halts)
+        await page.until("document.querySelectorAll('.camera').length === 1")
+        assert page.complaints == []
+
+    async def story() -> None:
+        program = Program("the demo", *hdguard(*command))
+        async with browsing(tmp_path / "profile") as page:
+            program.start()
+            try:
+                _, line = await program.said(lambda line: "http://" in line)
+                await page.go(line.rpartition(" ")[2])
+                await look(page)
+            finally:
+                program.end()
+            await page.until("document.body.innerText.includes('The demo has ended')")
+
+    run(story(), "asyncio", patience=90.0)
 
 
 def test_the_embedded_brains_on_the_real_videos(homesafe: Path, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ async def house(feeds: Mapping[str, Feed], *, optional: str = "") -> AsyncIterat
         guard, diary = Guard(policy, loop.time()), Diary()
         status, metrics = Status(guard, loop.time), Metrics(guard, loop.time, lambda: True)
         parts = HttpParts(status, metrics, lambda _: None, {}, lambda *_: None)
-        http = HttpServer(HttpSettings(port=0), parts)
+        http = HttpServer(HttpSettings(port=0), lambda: parts)
         await http.start()
         observers = (status, diary)
         pipeline = Pipeline(

@@ -66,7 +66,8 @@ async def endpoint(source: WhipSource) -> AsyncIterator[int]:
     seen = support.Watched()
     settings = HttpSettings(port=0, publish_tokens={source.source_id: TOKEN})
     cameras = {source.source_id: source}
-    server = HttpServer(settings, HttpParts(seen.status, seen.metrics, lambda _: None, cameras))
+    parts = HttpParts(seen.status, seen.metrics, lambda _: None, cameras)
+    server = HttpServer(settings, lambda: parts)
     await server.start()
     async with asyncio.TaskGroup() as group:
         task = group.create_task(server.serve())

@@ -23,7 +23,10 @@ def test_the_wheel_has_all_packages_and_replays_outside_the_checkout(tmp_path: P
         capture_output=True,
     )
     (wheel,) = tmp_path.glob("hdguard-*.whl")
-    packed = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    names = zipfile.ZipFile(wheel).namelist()
+    packed = {name.split("/")[0] for name in names}
+    page = {name for name in names if name.startswith("hdguard/observe/page/")}
+    assert {Path(name).suffix for name in page} == {".html", ".css", ".js", ".svg"}
     assert {"hdguard", "sim_bridge", "benchmarks"} <= packed
     assert "tests" not in packed
 

@@ -41,6 +41,12 @@ def test_what_cannot_have_been_measured_is_never_within_a_limit(
     assert not Row("camera-silent", "camera silent", limit).holds(wrong)
 
 
+def test_what_was_not_run_is_not_said_to_be_ok_or_not() -> None:
+    outcome = Outcome(SILENT, not_run="needs root")
+    assert not outcome.ok
+    assert outcome.plain()["ok"] is None
+
+
 def test_a_timers_own_setting_may_be_passed_by_the_waking_and_no_more() -> None:
     row = Row("halt-escalated", "escalated", 0.5, clocked=True)
     assert row.holds(0.5 + 0.9 * CLOCKED)

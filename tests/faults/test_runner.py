@@ -8,7 +8,7 @@ import pytest
 
 from hdguard.actuators.wire import WireError
 from hdguard.faults.rows import FaultError, Outcome, Row, Scenario
-from hdguard.faults.runner import SCENARIOS, _repeat, chosen
+from hdguard.faults.runner import SCENARIOS, _repeat, chosen, inject
 from hdguard.faults.stack import Stack
 from tests.actuators.support import run
 
@@ -68,6 +68,17 @@ def test_a_fault_that_uses_something_up_meets_a_fresh_guard_each_time() -> None:
 
     did, _ = injected(Scenario((Row("a", "a", 1.0),), inject, fresh=True), 2)
     assert did == ["end", "ready", "end", "ready"]
+
+
+def test_what_this_machine_lacks_is_told_and_no_stack_is_started_for_it() -> None:
+    async def inject_it(_: Any) -> Sequence[float]:
+        raise AssertionError
+
+    told: list[Outcome] = []
+    lacking = Scenario((Row("a", "a", 1.0),), inject_it, kind="recording", needs=lambda: "root")
+    (outcome,) = run(inject([lacking], 3, told.append), "asyncio")
+    assert told == [outcome]
+    assert (outcome.not_run, outcome.count) == ("root", 0)
 
 
 def test_one_row_names_its_whole_scenario_and_an_unknown_one_is_refused() -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 from hdguard.core.types import ImageSpec
 from hdguard.ingest import image as image_module
 from hdguard.ingest.base import Rgb, SourceError
-from hdguard.ingest.image import Region, VideoImage, View, decode_still
+from hdguard.ingest.image import Region, VideoImage, View, convert, decode_still
 from tests.ingest.media import (
     BLUE,
     GREEN,
@@ -68,7 +68,6 @@ def test_the_picture_is_what_the_protocol_says(
 
 def test_a_picture_is_converted_once_per_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[ImageSpec] = []
-    convert: Callable[[av.VideoFrame, View, ImageSpec], Rgb] = image_module.convert
 
     def counting(frame: av.VideoFrame, view: View, spec: ImageSpec) -> Rgb:
         seen.append(spec)
@@ -89,6 +88,43 @@ def test_two_brains_may_convert_one_frame_from_their_threads() -> None:
         results = list(pool.map(image.rgb, specs))
     assert all(quarters(rgb) == UPRIGHT for rgb in results)
     assert len({id(rgb) for rgb in results}) == 5
+
+
+def test_a_brain_does_not_wait_for_whoever_else_converts_the_frame(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slow_when_wide(frame: av.VideoFrame, view: View, spec: ImageSpec) -> Rgb:
+        if spec.width == 64:
+            begun.set()
+            assert go.wait(10.0)
+        return convert(frame, view, spec)
+
+    monkeypatch.setattr(image_module, "convert", slow_when_wide)
+    image = VideoImage(frame(), View("clip"))
+    with ThreadPoolExecutor(2) as pool:
+        wide = pool.submit(image.rgb, ImageSpec(64))
+        assert begun.wait(10.0)
+        wanted = pool.submit(image.rgb, ImageSpec(32))
+        try:
+            assert quarters(wanted.result(5.0)) == UPRIGHT
+        finally:
+            go.set()
+        assert quarters(wide.result(5.0)) == UPRIGHT
+
+
+@pytest.mark.parametrize("tag", [1, 2, 5, 6, 9])
+@pytest.mark.parametrize("pix_fmt", ["yuv420p", "yuvj420p", "nv12", "yuv420p10le"])
+def test_many_threads_at_one_frame_get_what_one_alone_gets(pix_fmt: str, tag: int) -> None:
+    """A converter that is shared by them ends the process, and a changed tag the colours."""
+    tagged = frame((640, 480)).reformat(format=pix_fmt)
+    tagged.colorspace = tag
+    specs = [ImageSpec(width) for width in (100, 224, 448)]
+    alone = {spec: convert(tagged, View("clip"), spec) for spec in specs}
+    with ThreadPoolExecutor(4) as pool:
+        for spec, rgb in pool.map(lambda s: (s, convert(tagged, View("clip"), s)), specs * 10):
+            assert np.array_equal(rgb, alone[spec])
 
 
 def test_converting_starts_no_threads() -> None:

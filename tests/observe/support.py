@@ -12,14 +12,23 @@ import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
 from hdguard.core.actions import Halt
-from hdguard.core.events import Event, FastVerdict, FrameSeen, HaltRequested, SelfTestPassed
+from hdguard.core.events import (
+    Event,
+    FastVerdict,
+    FrameSeen,
+    HaltRequested,
+    ResetRequested,
+    SelfTestPassed,
+)
 from hdguard.core.guard import Guard
 from hdguard.core.policy import SIDECAR, BrainPlan, Policy, SourcePlan
 from hdguard.core.types import FrameRef, Light
+from hdguard.ingest.base import SourceError
 from hdguard.ingest.webrtc import Answer, OfferRefused
 from hdguard.observe.http import HttpParts
 from hdguard.observe.keeping import Keeping
 from hdguard.observe.metrics import Metrics
+from hdguard.observe.pictures import Picture
 from hdguard.observe.server import HttpServer
 from hdguard.observe.settings import HttpSettings
 from hdguard.observe.status import Status
@@ -137,6 +146,8 @@ class Stage:
         self.watched = Watched()
         self.camera = Camera()
         self.halted: list[str] = []
+        self.resets: list[tuple[str, str]] = []
+        self.picture_error: SourceError | None = None
         self.rejected: list[tuple[str, str]] = []
         self.refusals: asyncio.Queue[str] = asyncio.Queue()
         self.fails: Exception | None = None
@@ -147,14 +158,29 @@ class Stage:
             self._halt,
             cameras,
             self._reject,
+            self._reset,
+            self,
         )
-        self.server = HttpServer(settings, parts)
+        self.server = HttpServer(settings, lambda: parts)
 
     def _halt(self, operator: str) -> None:
         if self.fails is not None:
             raise self.fails
         self.halted.append(operator)
         self.watched.step(HaltRequested(operator))
+
+    def _reset(self, halt_id: str, operator: str) -> None:
+        if self.fails is not None:
+            raise self.fails
+        self.resets.append((halt_id, operator))
+        self.watched.step(ResetRequested(halt_id, operator))
+
+    async def jpeg(self, source: str) -> Picture | None:
+        """The pictures; the clock of ages is the loop's."""
+        if self.picture_error is not None:
+            raise self.picture_error
+        now = asyncio.get_running_loop().time()
+        return Picture(now - 0.25, b"a picture") if source == "kitchen" else None
 
     def _reject(self, what: str, why: str) -> None:
         self.rejected.append((what, why))
@@ -163,7 +189,9 @@ class Stage:
     @property
     def accepted(self) -> int:
         """Commands that were taken."""
-        return len(self.halted) + len(self.camera.offers) + len(self.camera.ended)
+        return (
+            len(self.halted) + len(self.resets) + len(self.camera.offers) + len(self.camera.ended)
+        )
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ import pytest
 from hdguard.core.halts import danger, fault, operator
 from hdguard.core.policy import SIDECAR
 from hdguard.core.types import FrameRef, HaltCause
-from hdguard.observe.advice import WORDS, advice
+from hdguard.observe.advice import BECAUSE, WORDS, advice, because
 
 REF = FrameRef("kitchen", 41, 12.25, 1.4)
 
@@ -42,3 +42,12 @@ def test_nobody_is_told_to_reset_a_guard_that_is_stopping() -> None:
 def test_a_brains_own_words_cannot_break_the_sentence() -> None:
     said = advice(fault(HaltCause.BRAIN_FAILED, "kitchen", "reflex", "{halt_id} {0}"), SIDECAR)
     assert "{halt_id} {0}" in said
+
+
+@pytest.mark.parametrize("cause", list(HaltCause))
+def test_every_cause_is_told_as_the_end_of_a_sentence(cause: HaltCause) -> None:
+    said = because(fault(cause, "kitchen", "reflex", "out of {memory}."))
+    assert cause in BECAUSE
+    assert not said.endswith(".")
+    assert "{brain}" not in said
+    assert len(said) > 15

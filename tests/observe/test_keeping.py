@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from hdguard.core.events import LinkLost, LinkUp, SelfTestPassed
+from hdguard.core.actions import Halt
+from hdguard.core.events import HaltRequested, LinkLost, LinkUp, SelfTestPassed
+from hdguard.core.types import HaltCause, HaltClass
 from hdguard.observe.keeping import Keeping
-from hdguard.runtime import audit, state_file
+from hdguard.runtime import audit, halt_log, state_file
 from hdguard.runtime.audit import AuditLog
+from hdguard.runtime.halt_log import HaltLog
+from hdguard.runtime.halt_stories import HaltStories
 from hdguard.runtime.hooks import FallBackHook, HookSettings
 from hdguard.runtime.state_file import Kept, StateKeeper, write_state
 from tests.observe.support import Watched, run, scraped
@@ -42,6 +46,7 @@ def keeping(
     return Keeping(
         StateKeeper(folder / "state.json", Kept(robot="rosie"), write),
         AuditLog(folder / "audit.jsonl"),
+        HaltLog(folder / "halts.jsonl"),
         None if hook is None else FallBackHook(hook),
     )
 
@@ -66,6 +71,7 @@ def test_where_all_is_well_there_is_nothing_to_see_to(tmp_path: Path) -> None:
         assert report["keeping"] == {
             "state_file": {"failing": False, "failures": 0},
             "audit_log": {"failing": False, "failures": 0, "dropped": 0},
+            "halt_log": {"failing": False, "failures": 0, "dropped": 0},
             "hook": None,
         }
         found = scraped(watched)
@@ -134,6 +140,34 @@ def test_lines_of_the_audit_log_that_are_lost_are_said_even_when_it_is_written_a
     run(story())
 
 
+def test_halts_whose_stories_cannot_be_written_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(halt_log, "MOST_WAITING", 2)
+
+    async def story() -> None:
+        kept = keeping(tmp_path / "not there yet")
+        watched = Watched(keeping=kept)
+        stories = HaltStories(7)
+        stories.on_change(kept.halts.note)
+        for number in (1, 2, 3):
+            halt = Halt(f"7-{number}", HaltClass.OPERATOR, HaltCause.OPERATOR)
+            stories.stepped(1.0, HaltRequested("ann"), (halt,))
+        await kept.halts.flush()
+        lost = "stories of halts that were lost: 1"
+        failing = "the halt log cannot be written: hdguard explain lacks the newest halts"
+        assert watched.status.report()["warnings"] == [failing, lost]
+        assert scraped(watched)["hdguard_write_failures_total{file=halts}"] == 1
+
+        (tmp_path / "not there yet").mkdir()
+        await kept.halts.flush()
+        report = watched.status.report()
+        assert report["warnings"] == [lost]
+        assert report["keeping"]["halt_log"] == {"failing": False, "failures": 1, "dropped": 1}
+
+    run(story())
+
+
 def test_whether_the_hook_is_on_is_shown_when_it_is_known_and_a_failed_call_is_warned_of(
     tmp_path: Path,
 ) -> None:
@@ -165,5 +199,18 @@ def test_whether_the_hook_is_on_is_shown_when_it_is_known_and_a_failed_call_is_w
         found = scraped(watched)
         names = ("hdguard_hook_on", "hdguard_hook_calls_total", "hdguard_hook_failures_total")
         assert tuple(found[name] for name in names) == (0, 3, 1)
+
+    run(story())
+
+
+def test_what_was_refused_is_counted_by_topic_and_shows_before_the_first(tmp_path: Path) -> None:
+    async def story() -> None:
+        kept = keeping(tmp_path)
+        watched = Watched(keeping=kept)
+        name = "hdguard_refused_total{{topic={}}}"
+        assert [scraped(watched)[name.format(t)] for t in ("halt", "reset", "whip")] == [0, 0, 0]
+        for topic in ("reset", "reset", "ack"):
+            kept.audit.rejected(topic, "signature: is not that of the key")
+        assert [scraped(watched)[name.format(t)] for t in ("reset", "ack")] == [2, 1]
 
     run(story())

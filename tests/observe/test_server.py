@@ -38,7 +38,8 @@ FLOOD = Path(__file__).with_name("flood.py")
 
 def made(settings: HttpSettings) -> HttpServer:
     watched = Watched()
-    return HttpServer(settings, HttpParts(watched.status, watched.metrics, lambda _: None))
+    parts = HttpParts(watched.status, watched.metrics, lambda _: None)
+    return HttpServer(settings, lambda: parts)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])

@@ -4,7 +4,7 @@ import pytest
 
 from hdguard.core import events
 from hdguard.core.halts import fault
-from hdguard.core.types import HaltCause, Light
+from hdguard.core.types import FrameRef, HaltCause, Light
 from tests.observe.support import Watched
 
 
@@ -144,6 +144,35 @@ def test_a_restored_halt_is_shown_before_the_first_step() -> None:
     halt = watched.status.halt()
     assert halt is not None
     assert (halt["cause"], halt["latched"], halt["delivered"]) == ("brain_latched", True, False)
+    assert halt["restored"]
+    watched.step(events.DeadlineReached())
+    (listed,) = watched.status.report()["timeline"]["halts"]
+    assert listed["restored"]  # its age is that of the guard, not its own
+    watched = Watched()
+    watched.step(events.HaltRequested("anna"))
+    assert not (watched.status.halt() or {})["restored"]
+
+
+def test_a_light_is_sure_only_while_the_brains_that_must_see_have_just_said_it() -> None:
+    def sure(watched: Watched) -> bool:
+        kitchen, _ = watched.status.report()["sources"]
+        return bool(kitchen["sure"])
+
+    watched = Watched()
+    assert not sure(watched)
+    watched.starts()
+    assert sure(watched)
+    for number in range(1, 6):  # pictures come on, verdicts do not
+        watched.now += 0.2
+        watched.step(events.FrameSeen(FrameRef("kitchen", 100 + number, watched.now, 0.0)))
+    assert not sure(watched)
+    watched.sees()
+    assert sure(watched)
+    ref = FrameRef("kitchen", 200, watched.now, 0.0)
+    watched.step(events.BrainFailed("kitchen", "second", "no sense", ref))
+    assert sure(watched)  # that one is optional
+    watched.step(events.BrainFailed("kitchen", "reflex", "no sense", ref))
+    assert not sure(watched)
 
 
 def test_ages_count_from_capture_and_are_null_before_the_first() -> None:
@@ -171,3 +200,48 @@ def test_the_slow_brain_is_shown_too() -> None:
     assert watched.status.report()["slow"] == {"name": "thinker", "up": True}
     watched.step(events.BrainDown("thinker"))
     assert watched.status.report()["slow"] == {"name": "thinker", "up": False}
+
+
+def test_a_page_is_told_when_a_camera_is_stale_and_what_broke_it() -> None:
+    watched = Watched()
+    watched.step(events.SourceUp("kitchen", 0.5), events.SourceLost("hall", "unplugged"))
+    kitchen, hall = watched.status.report()["sources"]
+    assert (kitchen["stale_after"], kitchen["trouble"]) == (1.25, "")
+    assert (hall["stale_after"], hall["trouble"]) == (1.0, "unplugged")
+
+
+def test_changes_of_state_light_and_halt_are_told_at_once_and_nothing_else_is() -> None:
+    watched = Watched()
+    told: list[str] = []
+    watched.starts()
+    watched.step(events.DeadlineReached(), after=0.2)
+    watched.status.on_change = lambda: told.append(watched.status.state)
+    watched.sees()
+    watched.step(events.DeadlineReached(), after=0.2)
+    assert told == []
+    watched.sees(Light.YELLOW)
+    assert told == ["reviewing"]  # two brains saw it
+    watched.step(events.HaltRequested("anna"))
+    assert told[1:] == ["halted"]
+    watched.step(events.HaltDelivered("7-1"))
+    watched.step(events.HaltConfirmed("7-1"))
+    assert told[2:] == ["halted"] * 2
+    watched.step(events.DeadlineReached(), after=0.2)
+    assert len(told) == 4
+
+
+def test_what_a_reset_waits_for_is_named() -> None:
+    watched = Watched()
+    watched.starts()
+    watched.step(events.HaltRequested("anna"))
+    assert watched.status.unreleased() == ()
+    watched.now += 0.2
+    watched.sees(Light.YELLOW)
+    assert watched.status.unreleased() == ("reflex on kitchen is YELLOW",)
+    watched.step(events.BrainDown("reflex"))
+    watched.now += 0.2
+    watched.sees()
+    assert watched.status.unreleased() == (
+        "reflex is down",
+        "reflex on kitchen has said GREEN 1 of 3 times",
+    )

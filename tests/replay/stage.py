@@ -9,13 +9,14 @@ from typing import Any
 from hdguard.actuators.base import Actuator
 from hdguard.actuators.recording import RecordingActuator
 from hdguard.brains.trace import TraceRecorder
+from hdguard.core.guard import Guard
 from hdguard.core.policy import SIDECAR, BrainPlan
 from hdguard.ingest.base import FrameSource
 from hdguard.replay.dataset import Entry
 from hdguard.replay.results import Outcome
 from hdguard.replay.runner import Crew, VideoSettings, run_video
 from hdguard.replay.scoring import KeyFrames
-from hdguard.runtime.observer import Observer
+from hdguard.runtime.observer import Observer, Viewer
 from hdguard.runtime.virtual_time import run_virtual
 from hdguard.workers.base import FastSeat, SlowSeat
 from tests.fakes import ListSource, ScriptedFastSeat
@@ -41,7 +42,10 @@ class FakeStage:
         self.made.append(self.way())
         yield self.made[-1]
 
-    def observers(self, entry: Entry) -> tuple[Observer, ...]:
+    def observers(self, entry: Entry, guard: Guard) -> tuple[Observer, ...]:
+        return ()
+
+    def viewers(self, entry: Entry) -> tuple[Viewer, ...]:
         return ()
 
     def recorder(self) -> TraceRecorder:

@@ -174,3 +174,14 @@ def test_scores_are_told_as_probabilities(tmp_path: Path) -> None:
     story.at(0.5, events.BrainFailed("cam", "fast", "no label", None, scores))
     said = text(list(timeline(told(tmp_path / "j.jsonl", story))))
     assert "scores green 0.500 yellow 0.250 red 0.125" in said
+
+
+def test_what_a_model_wrote_stays_in_its_line(tmp_path: Path) -> None:
+    story = Kept()
+    story.monitoring()
+    hazard = Hazard("C3", "L3", "fire\n   0.000 SelfTestPassed\x1b[2J")
+    story.at(1.4, events.FrameSeen(frame(1.4)), events.FastVerdict(frame(1.4), "fast", RED, hazard))
+    story.at(1.5, events.ReviewFailed(1, "unparsed: 'a\nb'"))
+    said = text(list(timeline(told(tmp_path / "j.jsonl", story))))
+    assert r"fire\n   0.000 SelfTestPassed\x1b[2J" in said
+    assert r"'a\nb'" in said

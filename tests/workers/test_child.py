@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -108,7 +109,7 @@ def test_it_greets_loads_answers_and_stops() -> None:
         assert isinstance(dark, wire.Unseen)
         assert dark.blind.reason == "dark"
         assert failed == wire.Failed(3, "unparsed")
-        assert pong == wire.Pong()
+        assert isinstance(pong, wire.Pong)
         it.tell(wire.Stop())
         assert it.process.wait(PATIENCE) == 0
 
@@ -186,6 +187,43 @@ def test_the_supervisor_names_the_child_that_there_is() -> None:
     assert child.__name__ == CHILD
 
 
+# What it takes.
+
+
+def test_its_pong_says_what_the_kernel_says_that_it_takes() -> None:
+    with a_child() as it:
+        it.tell(LOAD)
+        it.tell(wire.Ping())
+        *_, pong = [it.hear() for _ in range(3)]
+        assert isinstance(pong, wire.Pong)
+        status = Path(f"/proc/{it.process.pid}/status").read_text()
+        (kibibytes,) = (int(x.split()[1]) for x in status.splitlines() if x.startswith("VmRSS"))
+        assert pong.numbers.resident == pytest.approx(kibibytes * 1024, rel=0.05)
+        assert pong.numbers.gpu is None
+
+
+def test_where_the_kernel_does_not_say_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "STATM", Path("/nowhere/statm"))
+    assert child.numbers().resident is None
+
+
+class Cuda:
+    """Two GPUs, as PyTorch tells of them."""
+
+    def __init__(self, *, used: bool) -> None:
+        self.is_initialized = lambda: used
+        self.device_count = lambda: 2
+        self.memory_reserved = (512, 4096).__getitem__
+
+
+@pytest.mark.parametrize(("used", "gpu"), [(True, 4608), (False, None)])
+def test_a_gpus_memory_is_told_only_where_the_brain_uses_one(
+    used: bool, gpu: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=Cuda(used=used)))
+    assert child.numbers().gpu == gpu
+
+
 # Afterthoughts.
 
 
@@ -223,7 +261,7 @@ def test_an_afterthought_without_an_end_never_delays_the_next_frame(tmp_path: Pa
         assert yellow.verdict.scores == SCORES
         assert isinstance(it.hear(), wire.Remarked)
         it.tell(wire.Ping())
-        assert it.hear_past_remarks() == wire.Pong()
+        assert isinstance(it.hear_past_remarks(), wire.Pong)
         assert isinstance(it.hear(), wire.Remarked)  # a sign of life does not end the thought
         assert not closed.exists()
         it.tell(wire.Assess(2, wire.Picture(ref(WORK), 0, 6, 8)))
@@ -251,7 +289,7 @@ def test_it_is_told_whether_an_afterthought_goes_on_and_when_it_has_ended() -> N
         assert red.goes_on
         assert it.hear_past_remarks() == wire.Settled(1)
         it.tell(wire.Ping())
-        assert it.hear() == wire.Pong()
+        assert isinstance(it.hear(), wire.Pong)
     with a_child() as it:
         it.tell(LOAD)
         it.hear()

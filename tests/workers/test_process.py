@@ -19,7 +19,7 @@ from hdguard.workers.process import WorkerProcess
 from hdguard.workers.ring import Ring
 from hdguard.workers.supervisor import WorkerSettings
 from tests.workers import command_brain
-from tests.workers.command_brain import DARK, GREEN, PENSIVE, PONDER, RED, SPEC, WHERE
+from tests.workers.command_brain import DARK, GATE, GREEN, PENSIVE, PONDER, RED, SPEC, WHERE
 from tests.workers.support import (
     LOOPS,
     PATIENCE,
@@ -104,7 +104,11 @@ class Impostor:
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("pipe.sendall(wire.encode(wire.Hello(99)))", "another one: it speaks 99, not 3"),
+        (
+            "pipe.sendall(wire.encode(wire.Hello(99)))",
+            "CommandFastBrain: the hdguard of its `python` is another one: it speaks protocol 99,"
+            f" this one {wire.PROTOCOL}; install the same version there",
+        ),
         ("pipe.sendall(b'GET / HTTP/1.1')", "over the limit"),
         ("pipe.sendall(b'\\0\\0\\0\\1\\xc1')", "cannot be read"),
         (
@@ -194,6 +198,47 @@ def test_a_stall_of_our_own_loop_does_not_read_as_a_missing_pong(
         assert len(pings) == 5
         await worker.reap()
         ring.close()
+
+    run(story())
+
+
+def test_one_that_works_whenever_it_is_looked_for_tells_what_it_takes_after_its_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A FastBrain at 5 FPS may be in mid call at every ping."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    pings: dict[SupervisorChannel, int] = {}
+    send = SupervisorChannel.send
+
+    async def counted(channel: SupervisorChannel, message: wire.Request) -> None:
+        await send(channel, message)
+        if isinstance(message, wire.Ping):
+            pings[channel] = pings.get(channel, 0) + 1
+
+    monkeypatch.setattr(SupervisorChannel, "send", counted)
+
+    async def story() -> None:
+        stopped = fast(worker=WorkerSettings(ping_interval=0.2, restarts_per_minute=0))
+        busy = fast({"gate": str(gate)}, worker=WorkerSettings(ping_interval=0.02))
+        ear = Ear()
+        stopped.listen(ear)
+        await stopped.start()
+        await busy.start()
+        async with asyncio.TaskGroup() as tasks:
+            call = tasks.create_task(busy.assess(shot(GATE)))
+            await asyncio.sleep(0)  # the call is on its way
+            pings.clear()
+            assert stopped.pid is not None
+            os.kill(stopped.pid, signal.SIGSTOP)
+            assert await ear.next() == BrainDown("command", latched=True)  # ten pings' time
+            assert max(pings.values()) == 1  # who cannot answer is not asked again
+            await asyncio.to_thread(gate.write_text, "open")
+            await call
+        await busy.assess(shot(GREEN))  # behind this answer the pong has come
+        assert busy.numbers is not None
+        await busy.close()
+        await stopped.close()
 
     run(story())
 

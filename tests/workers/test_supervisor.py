@@ -74,6 +74,47 @@ def test_an_idle_worker_that_is_killed_is_noticed_as_well(loop: str) -> None:
     run(story(), loop)
 
 
+class Numbered(Ear):
+    """Hears, and looks at once whether it is known what the worker takes."""
+
+    def __init__(self, seat: WorkerFastBrain) -> None:
+        super().__init__()
+        self.seat = seat
+        self.known: list[bool] = []
+
+    def __call__(self, event: Notice) -> None:
+        self.look()
+        super().__call__(event)
+
+    def look(self) -> bool:
+        self.known.append(self.seat.numbers is not None)
+        return self.known[-1]
+
+    async def until_known(self) -> None:
+        while not self.look():
+            await self.seat.assess(shot(GREEN))
+
+
+@every_loop
+def test_what_a_worker_takes_is_known_while_it_lives_and_not_of_a_dead_one(loop: str) -> None:
+    async def story() -> None:
+        seat = fast(worker=WorkerSettings(ping_interval=0.02))
+        ear = Numbered(seat)
+        assert not ear.look()
+        await seat.start()
+        await ear.until_known()
+        ear.known.clear()
+        seat.listen(ear)
+        os.kill(pid_of(seat), signal.SIGKILL)
+        assert [await ear.next(), await ear.next()] == [DOWN, UP]
+        assert ear.known == [False, False]  # its successor has not been asked yet
+        await ear.until_known()
+        await seat.close()
+        assert not ear.look()
+
+    run(story(), loop)
+
+
 @pytest.mark.parametrize(
     ("command", "how"), [(EXIT, "exit status 7"), (RAISE, "exit status 1")], ids=["exit", "raise"]
 )

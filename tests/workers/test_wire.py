@@ -33,6 +33,7 @@ REPLIES: list[wire.Reply] = [
     wire.Failed(4, "unparsed"),
     wire.Failed(4, "no label", Scores(-5.0, -6.0, -7.0)),
     wire.Pong(),
+    wire.Pong(wire.Numbers(resident=1 << 40, gpu=0)),
 ]
 
 
