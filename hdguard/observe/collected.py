@@ -52,6 +52,7 @@ class Collected(Collector):
         judged: frames that a brain has answered.
         speed: what the newest permit allows.
         escalated: the halt that was escalated last and is not acknowledged; empty: there is none.
+        confirmed: the halt that the robot confirmed last: it stands still; empty: there is none.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Collected(Collector):
         self.clients: Callable[[], int] | None = None
         self.judged = 0
         self.speed = Speed.NONE
-        self.escalated = ""
+        self.escalated = self.confirmed = ""
         self._guard = guard
         self._now = now
         self._connected = connected
@@ -184,6 +185,9 @@ class Collected(Collector):
         words = "1 while the halt in force is escalated and the robot has not acknowledged it."
         silent = halt is not None and halt.halt_id == self.escalated
         yield GaugeMetricFamily("hdguard_halt_unacknowledged", words, value=silent)
+        words = "1 while a halt is in force and the robot has not said that it stands still."
+        moving = halt is not None and halt.halt_id != self.confirmed
+        yield GaugeMetricFamily("hdguard_halt_unconfirmed", words, value=moving)
 
     def _frames(self) -> Metric:
         words = "What became of frames, once for each brain that was to judge them; corrupt: once."

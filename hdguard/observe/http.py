@@ -49,7 +49,7 @@ RATES = {
     "/metrics": (5.0, 10),
 }
 """Answers a second, and at once. Several probes, pages and scrapers together stay far below; a
-scrape takes 0.5 ms of the decision loop (measured, two brains)."""
+scrape takes 1 to 2 ms of the decision loop (measured, three cameras and three brains)."""
 
 LONGEST_NAME = 64
 TOO_OFTEN = "asked too often; try again in a second"

@@ -213,6 +213,8 @@ class Metrics:
                 self._collected.escalated = ""
             case _:
                 pass
+        if isinstance(event, events.HaltConfirmed):
+            self._collected.confirmed = event.halt_id
 
     def _count(self, event: Event) -> None:
         verdicts = self._counts.verdicts.labels

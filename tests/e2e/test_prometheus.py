@@ -41,7 +41,7 @@ HALTED = {
     "watching.json: Light, A": 0,
     "watching.json: Permitted speed, A": 0,
     "watching.json: Halt in force, A": 3,
-    "watching.json: Halt not acknowledged, A": 0,
+    "watching.json: Halt not confirmed, A": 0,
     "watching.json: Broker connected, A": 1,
     "watching.json: Halts with their cause, in the time shown, A": 1,
     "watching.json: Escalated, in the time shown, A": 0,

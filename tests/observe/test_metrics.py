@@ -229,6 +229,20 @@ def test_a_restored_halt_that_nobody_acknowledges_shows_too_and_a_newer_one_begi
     assert found["hdguard_halt_active{class=danger}"] == 1
 
 
+def test_a_halt_shows_as_unconfirmed_until_the_robot_says_that_it_stands_still() -> None:
+    watched = Watched()
+    watched.starts()
+    name = "hdguard_halt_unconfirmed"
+    assert scraped(watched)[name] == 0
+    watched.sees(Light.RED)
+    watched.step(events.HaltAcknowledged("7-1"))
+    assert scraped(watched)[name] == 1
+    watched.step(events.HaltConfirmed("6-1"))
+    assert scraped(watched)[name] == 1
+    watched.step(events.HaltConfirmed("7-1"))
+    assert scraped(watched)[name] == 0
+
+
 def test_how_sure_a_model_is_that_it_names_a_light_is_told_of_those_that_say() -> None:
     watched = Watched()
     sure = Scores(math.log(0.9), math.log(0.08), math.log(0.02 + 1e-12))  # a little above 1

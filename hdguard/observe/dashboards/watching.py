@@ -39,7 +39,7 @@ CLASSES: Words = {
     3: ("DANGER", "red"),
 }
 CONNECTED: Words = {0: ("no", "red"), 1: ("yes", "green")}
-UNANSWERED: Words = {0: ("no", "green"), 1: ("YES", "red")}
+UNANSWERED: Words = {0: ("no", "green"), 1: ("not standing yet", "orange"), 2: ("NO ANSWER", "red")}
 OF_LIMIT = ((None, "green"), (SLOWER, "yellow"), (1.0, "red"))
 NONE_IS_BEST = ((None, "green"), (1.0, "red"))
 
@@ -99,9 +99,10 @@ HALT = small(
     _CLASS,
 )
 NO_ANSWER = small(
-    "Halt not acknowledged",
-    "YES: the robot has not answered a halt in time, so stop it by its own means, now.",
-    of("halt_unacknowledged"),
+    "Halt not confirmed",
+    "NO ANSWER: the robot has not acknowledged a halt in time, so stop it by its own means, now."
+    " Not standing yet: it has not said that it stands; if that lasts for seconds, do the same.",
+    f"{of('halt_unconfirmed')} + {of('halt_unacknowledged')}",
 )
 OLDEST_FRAME = small(
     "Oldest frame, of its limit",
