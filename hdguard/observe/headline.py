@@ -33,7 +33,9 @@ def headline(
     if halt is not None:
         return HALTED, f"The robot is halted: {because(halt)}."
     if state is State.STARTING:
-        why = "; ".join(each.removeprefix("starting: ") for each in unready)
+        # The first of them is the guard's own word, which may say what the others do.
+        said = "; ".join(unready).removeprefix("starting: ").split("; ")
+        why = "; ".join(dict.fromkeys(said))
         return NOT_WATCHING, f"Starting, not watching yet; {MAY[Speed.NONE]}: {why}."
     if unready:
         return NOT_WATCHING, f"Not watching as it should; {MAY[speed]}: {'; '.join(unready)}."

@@ -28,6 +28,14 @@ def test_while_it_starts_it_says_what_it_waits_for() -> None:
     assert "kitchen has no fresh frame" in sentence
 
 
+def test_while_it_starts_nothing_is_said_twice() -> None:
+    watched = Watched()
+    watched.step(events.DeadlineReached(), after=0.2)
+    _, sentence = shown(watched)
+    assert "kitchen has no fresh frame" in watched.status.report()["why"]
+    assert sentence.count("kitchen has no fresh frame") == 1
+
+
 def test_reduced_speed_has_its_reasons() -> None:
     watched = ready()
     watched.sees(Light.YELLOW)
