@@ -1,5 +1,6 @@
 """The commands for recorded incidents: what there is, and away with it."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,8 @@ from hdguard.observe.incidents.shelf import (
     Item,
     ShelfError,
     check_name,
+    closed,
+    in_hand,
     items,
     remove,
 )
@@ -33,6 +36,15 @@ Folder = Annotated[
 ]
 
 
+STATES = {
+    "broken": "no clip could be made; why.txt in its folder says why",
+    "cut short": "the guard or its video ended before all seconds after the halt were recorded",
+    "in progress": "it is being recorded, or its clip is being made",
+    "unfinished": "the guard makes its clip in its turn, or when it starts again",
+}
+"""What people are told of an incident that is not complete."""
+
+
 @incidents.command(
     name="list",
     epilog="Examples:\n\n  hdguard incidents list --config hdguard.toml\n\n"
@@ -43,10 +55,12 @@ def show(
     folder: Folder = None,
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """List what was recorded, oldest first."""
+    """List what was recorded, oldest first: of each, clip.mp4 to look at and incident.json."""
     with errors():
         where = _folder(config, folder)
         rows = [_row(item) for item in items(where)]
+        for path in closed(where):
+            say_error(f"{path}: you may not look into it: not listed")
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=1).decode())
         return
@@ -54,7 +68,7 @@ def show(
         typer.echo(f"{where}: nothing is recorded")
         return
     table: list[tuple[str, ...]] = [
-        ("id", "when (UTC)", "class", "cause", "camera", "seconds", "MB", "")
+        ("id", "when (UTC)", "class", "cause", "camera", "seconds", "MB", "state")
     ]
     table += [_cells(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -64,6 +78,10 @@ def show(
             for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
         ]
         typer.echo("  ".join(texts).rstrip())
+    typer.echo()
+    for state in sorted({row["status"] for row in rows} & STATES.keys()):
+        typer.echo(f"{state}: {STATES[state]}")
+    typer.echo(f"the clips: {where}/ID/clip.mp4; what led to it: hdguard explain {where}/ID")
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -113,7 +131,8 @@ def delete(
             names = " ".join(item.name for item in chosen)
             typer.confirm(f"{names}\ndelete these {len(chosen)} ({size:.1f} MB)?", abort=True)
         for item in chosen:
-            remove(item.path)
+            with suppress(FileNotFoundError):  # the guard has made room meanwhile
+                remove(item.path)
     typer.echo(f"deleted {len(chosen)}, {size:.1f} MB")
 
 
@@ -146,7 +165,7 @@ def _row(item: Item) -> dict[str, Any]:
         "seconds": None,
         "bytes": item.size,
         "status": _status(item),
-        "files": sorted(path.name for path in item.path.iterdir()),
+        "files": sorted(path.name for path in item.path.glob("*")),  # none if it is gone meanwhile
     }
     if (known := item.summary) is not None:
         clips = known.clips
@@ -158,27 +177,33 @@ def _row(item: Item) -> dict[str, Any]:
 
 def _status(item: Item) -> str:
     if item.path.suffix == PART:
-        return "in progress"
+        return "in progress" if in_hand(item.path) else "unfinished"
     if item.path.suffix == BROKEN or item.summary is None:
         return "broken"
     return "cut short" if item.summary.interrupted else "complete"
 
 
 def _chosen(found: list[Item], ids: list[str], older_than: float | None) -> list[Item]:
-    """What is to be deleted; never what is in progress.
+    """What is to be deleted; never what a guard has in hand.
+
+    What a guard left unfinished may go: one that records no longer would never finish it.
 
     Raises:
-        ShelfError: an id is none, or is not there.
+        ShelfError: an id is none, is not there, or is in progress.
+        OSError: a folder cannot be used.
     """
-    found = [item for item in found if item.path.suffix != PART]
+    busy = {item.path for item in found if item.path.suffix == PART and in_hand(item.path)}
+    known = {item.name.removesuffix(PART): item for item in found}
+    found = [item for item in found if item.path not in busy]
     if older_than is not None:
         now = datetime.now(UTC).timestamp()  # noqa: TID251 - a person asks for an age
         return [item for item in found if now - item.decided > older_than * DAY]
     if not ids:
         return found
-    known = {item.name: item for item in found}
     for name in ids:
         check_name(name)
         if name not in known:
             raise ShelfError(f"{name}: there is no such incident; `hdguard incidents list`")
+        if known[name].path in busy:
+            raise ShelfError(f"{name}: is in progress; wait until it is complete")
     return [known[name] for name in dict.fromkeys(ids)]

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -11,7 +13,8 @@ from typer.testing import CliRunner, Result
 from hdguard import cli_incidents
 from hdguard.observe.incidents.encode import finish
 from hdguard.observe.incidents.record import Wall
-from hdguard.observe.incidents.shelf import items, set_aside
+from hdguard.observe.incidents.shelf import items, remove, set_aside
+from hdguard.observe.incidents.spool import SpoolFile
 from tests.observe.incidents.support import INCIDENT, part
 
 
@@ -35,6 +38,14 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
+@contextmanager
+def in_hand(part: Path) -> Iterator[None]:
+    """As by a guard that records it."""
+    other = SpoolFile(part / "other.spool")
+    yield
+    other.close()
+
+
 def names(folder: Path) -> set[str]:
     return {item.name for item in items(folder)}
 
@@ -43,7 +54,17 @@ def test_the_list_says_what_there_is_oldest_first(folder: Path) -> None:
     done = call("list", "--dir", folder)
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
-    assert lines[0].split() == ["id", "when", "(UTC)", "class", "cause", "camera", "seconds", "MB"]
+    assert lines[0].split() == [
+        "id",
+        "when",
+        "(UTC)",
+        "class",
+        "cause",
+        "camera",
+        "seconds",
+        "MB",
+        "state",
+    ]
     assert lines[1].split()[:7] == [
         "5-1",
         "2020-01-01",
@@ -53,11 +74,26 @@ def test_the_list_says_what_there_is_oldest_first(folder: Path) -> None:
         "hall",
         "2.0",
     ]
-    assert [line.split()[0] for line in lines[2:]] == ["7-1", "7-2.broken", "7-3"]
+    assert [line.split()[0] for line in lines[2:5]] == ["7-1", "7-2.broken", "7-3"]
     assert lines[1].endswith("cut short")
     assert lines[2].endswith("complete")
     assert lines[3].endswith("broken")
-    assert lines[4].endswith("in progress")
+    assert lines[4].endswith("unfinished")
+    assert [line.partition(":")[0] for line in lines[6:9]] == ["broken", "cut short", "unfinished"]
+    assert lines[9].endswith(f"hdguard explain {folder}/ID")
+    with in_hand(folder / "7-3.part"):
+        assert call("list", "--dir", folder).stdout.splitlines()[4].endswith("in progress")
+
+
+def test_what_we_may_not_look_into_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = os.access
+
+    def asked(path: Path, mode: int) -> bool:
+        return access(path, mode) and path.name != "7-1"
+
+    monkeypatch.setattr(os, "access", asked)
+    done = call("list", "--dir", folder)
+    assert done.stderr == f"hdguard: {folder / '7-1'}: you may not look into it: not listed\n"
 
 
 def test_for_programs_it_is_json(folder: Path) -> None:
@@ -103,9 +139,30 @@ def test_deleting_asks_first(folder: Path) -> None:
 
 
 def test_all_means_all_but_what_is_in_progress(folder: Path) -> None:
-    assert call("delete", "--all", "--yes", "--dir", folder).stdout.startswith("deleted 3, ")
+    with in_hand(folder / "7-3.part"):
+        assert call("delete", "--all", "--yes", "--dir", folder).stdout.startswith("deleted 3, ")
+        assert names(folder) == {"7-3.part"}
+        assert "nothing to delete" in call("delete", "--all", "--dir", folder).stdout
+        done = call("delete", "7-3", "--yes", "--dir", folder)
+        assert (done.exit_code, "in progress" in done.stderr) == (2, True)
     assert names(folder) == {"7-3.part"}
-    assert "nothing to delete" in call("delete", "--all", "--dir", folder).stdout
+
+
+def test_what_a_guard_left_that_records_no_longer_can_be_deleted(folder: Path) -> None:
+    assert call("delete", "7-3", "--yes", "--dir", folder).exit_code == 0
+    assert "7-3.part" not in names(folder)
+
+
+def test_what_the_guard_deletes_meanwhile_is_no_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice(path: Path) -> None:
+        remove(path)
+        remove(path)
+
+    monkeypatch.setattr(cli_incidents, "remove", twice)
+    assert call("delete", "7-1", "--yes", "--dir", folder).exit_code == 0
+    assert "7-1" not in names(folder)
 
 
 def test_what_is_older_than_so_many_days(folder: Path) -> None:
@@ -116,7 +173,7 @@ def test_what_is_older_than_so_many_days(folder: Path) -> None:
     assert "7-2.broken" in names(folder)
 
 
-@pytest.mark.parametrize("name", ["../secret", "/etc", "..", "7-3.part", "9-9", "a/b"])
+@pytest.mark.parametrize("name", ["../secret", "/etc", "..", "7-3.part/..", "9-9", "a/b"])
 def test_nothing_outside_the_folder_is_ever_deleted(folder: Path, name: str) -> None:
     secret = folder.parent / "secret"
     secret.mkdir()

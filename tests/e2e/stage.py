@@ -154,14 +154,14 @@ class Topic:
                     self._news.notify_all()
 
     async def wait_for(
-        self, condition: Callable[[bytes], bool] = lambda _: True
+        self, condition: Callable[[bytes], bool] = lambda _: True, patience: float = PATIENCE
     ) -> tuple[float, bytes, bool]:
         """The first that fulfils the condition."""
 
         def found() -> list[tuple[float, bytes, bool]]:
             return [entry for entry in self.seen if condition(entry[1])]
 
-        async with asyncio.timeout(PATIENCE), self._news:
+        async with asyncio.timeout(patience), self._news:
             await self._news.wait_for(lambda: bool(found()))
         return found()[0]
 

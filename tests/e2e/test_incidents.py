@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -30,8 +31,8 @@ from hdguard.runtime.journal import Step, Written, read_journal
 from hdguard.seating import with_brains
 from tests.actuators.support import run
 from tests.browser import CHROMIUM, browsing
-from tests.e2e.sidecar import TOKEN, Setup, in_state, running, still
-from tests.e2e.stage import following, stage
+from tests.e2e.sidecar import TOKEN, Setup, in_state, json_of, running, still
+from tests.e2e.stage import following, measured, stage
 from tests.observe.incidents.support import (
     ABOUT,
     PATIENCE,
@@ -157,10 +158,13 @@ def test_its_clip_plays_in_a_browser_to_its_end(demo: tuple[Path, Written], tmp_
         assert said["duration"] == pytest.approx(clip.seconds, abs=0.002)
         assert said["at"] == pytest.approx(clip.seconds, abs=0.05)
 
-    run(story(), patience=60.0)
+    run(story(), patience=120.0)
 
 
 # A guard.
+
+STARTED_WITHIN = 40.0
+"""Seconds for a guard to watch, on a machine that is busy: it loads all its packages first."""
 
 ON = "[incidents]\nkeep_days = 1.0\nbefore = 3.0\nafter = {after}\nwidth = 320\n"
 
@@ -173,6 +177,11 @@ def ask_for_a_halt(setup: Setup) -> None:
         assert connection.getresponse().status == 200
     finally:
         connection.close()
+
+
+def by_operator(payload: bytes) -> bool:
+    """A busy machine may bring about a halt of its own before."""
+    return bool(payload) and json_of(payload)["class"] == "operator"
 
 
 def metrics(setup: Setup) -> str:
@@ -203,22 +212,29 @@ def test_a_guard_killed_in_the_middle_of_an_incident_finishes_it_when_it_starts_
     tmp_path: Path,
 ) -> None:
     async def story() -> None:
-        async with stage("mosquitto", tmp_path) as at, following(at, "state") as states:
+        async with (
+            stage("mosquitto", tmp_path) as at,
+            following(at, "state") as states,
+            following(at, "halt") as halts,
+        ):
             setup = Setup(tmp_path, at.port, still(tmp_path), ON.format(after=30.0))
             place = setup.state / "rosie.incidents"
             async with running(setup) as guard:
-                await states.wait_for(in_state("monitoring"))
+                await states.wait_for(in_state("monitoring"), STARTED_WITHIN)
                 await asyncio.to_thread(ask_for_a_halt, setup)
-                await until(lambda: grown(place / "1-1.part" / "frames.spool"))
+                _, payload, _ = await halts.wait_for(by_operator)
+                halt_id = json_of(payload)["halt_id"]
+                await until(lambda: grown(place / f"{halt_id}.part" / "frames.spool"))
                 guard.send(signal.SIGKILL)
                 await guard.ended()
-            assert names(place) == {"1-1.part"}
+            begun = {name.removesuffix(".part") for name in names(place)}
             async with running(setup):
-                await until((place / "1-1").is_dir)
-                await counted(setup, 'hdguard_incidents_total{outcome="kept"} 1.0')
+                await until((place / halt_id).is_dir, STARTED_WITHIN)
+                kept = f'hdguard_incidents_total{{outcome="kept"}} {len(begun)}.0'
+                await counted(setup, kept)
         # The halt of an earlier life, which is in force again, was recorded then.
-        assert names(place) <= {"1-1", "2-1.part"}  # the second is the one that ends the guard
-        incident = read_incident(place / "1-1")
+        assert {name for name in names(place) if not name.startswith("2-")} == begun
+        incident = read_incident(place / halt_id)
         assert (incident.complete, incident.interrupted) == (True, True)
         assert (incident.decision.halt_class, incident.decision.cause) == ("operator", "operator")
         assert incident.stamps["delivered"].after < 0.5
@@ -226,7 +242,36 @@ def test_a_guard_killed_in_the_middle_of_an_incident_finishes_it_when_it_starts_
         for path in (place, *place.rglob("*")):
             assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600)
 
-    run(story(), patience=60.0)
+    run(story(), patience=120.0)
+
+
+def test_a_guard_whose_incidents_are_on_a_disk_that_hangs_halts_and_ends_in_time(
+    tmp_path: Path,
+) -> None:
+    async def story() -> float:
+        loop = asyncio.get_running_loop()
+        async with (
+            stage("mosquitto", tmp_path) as at,
+            following(at, "state") as states,
+            following(at, "halt") as halts,
+        ):
+            setup = Setup(tmp_path, at.port, still(tmp_path), ON.format(after=1.0))
+            begun = setup.state / "rosie.incidents" / "0-1.part"
+            begun.mkdir(parents=True)
+            os.mkfifo(begun / "incident.json")  # to open it blocks for ever
+            async with running(setup) as guard:
+                await states.wait_for(in_state("monitoring"), STARTED_WITHIN)
+                await guard.says("pictures are lost")
+                await asyncio.to_thread(ask_for_a_halt, setup)
+                await halts.wait_for(by_operator)
+                asked = loop.time()
+                guard.send(signal.SIGTERM)
+                assert await guard.ended() == 0
+                return loop.time() - asked
+
+    took = run(story(), patience=90.0)
+    measured("end after SIGTERM with incidents on a disk that hangs", took)
+    assert took < 3.0
 
 
 # A full disk.
@@ -254,17 +299,16 @@ def test_a_full_disk_costs_the_clip_and_not_the_halt(tmp_path: Path) -> None:
         ):
             setup = Setup(tmp_path, at.port, still(tmp_path), ON.format(after=0.5))
             async with running(setup) as guard:
-                await states.wait_for(in_state("monitoring"))
+                await states.wait_for(in_state("monitoring"), STARTED_WITHIN)
                 await asyncio.to_thread(ask_for_a_halt, setup)
-                _, payload, _ = await halts.wait_for()
-                assert b'"operator"' in payload
+                await halts.wait_for(by_operator)
                 await guard.says("incidents may be lost")
                 said = await asyncio.to_thread(metrics, setup)
-                assert 'hdguard_incidents_total{outcome="dropped"} 1.0' in said
+                assert 'hdguard_incidents_total{outcome="dropped"} 0.0' not in said
                 assert 'hdguard_halts_total{cause="operator",class="operator"} 1.0' in said
 
     with small_disk(tmp_path / "state" / "rosie.incidents", "64k"):
-        run(story(), patience=60.0)
+        run(story(), patience=120.0)
         assert names(tmp_path / "state" / "rosie.incidents") == set()
 
 
@@ -301,5 +345,5 @@ def test_a_disk_that_fills_up_is_freed_again(tmp_path: Path, size: str) -> None:
         assert made.outcomes == {"kept": 0, "dropped": 1, "failed": 0}
 
     with small_disk(place, size):
-        run(story(), patience=60.0)
+        run(story(), patience=120.0)
         assert names(place) == set()

@@ -14,6 +14,7 @@ from pathlib import Path
 import av
 import cv2
 import numpy as np
+from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc
 from av.video.stream import VideoStream
 
 from hdguard.core.policy import HIGH_FPS
@@ -23,6 +24,10 @@ from hdguard.observe.incidents.record import Clip, ClipFrame, moment, sync_folde
 from hdguard.observe.incidents.spool import Picture
 
 TICK = Fraction(1, 1000)
+
+LAST = round(1000 / HIGH_FPS)
+"""Milliseconds that the last picture is shown, as if the next one had come in time. The gap before
+it would not do: after a long silence the clip would go on for as long again."""
 
 OPTIONS = {"preset": "veryfast", "crf": "26", "bf": "0", "threads": "1"}
 """libx264's. Choices: one thread, since the guard needs the rest; no frames out of order."""
@@ -55,8 +60,7 @@ def write_clip(
         ValueError: a picture is no JPEG.
     """
     pts = pts_of(refs)
-    last = pts[-1] - pts[-2] if len(pts) > 1 else round(1000 / HIGH_FPS)
-    lasts = [b - a for a, b in pairwise(pts)] + [last]
+    lasts = [b - a for a, b in pairwise(pts)] + [LAST]
     beside = path.with_name(path.name + ".new")
     size: tuple[int, int] | None = None
     with av.open(str(beside), "w", format="mp4", options={"movflags": "+faststart"}) as out:
@@ -67,7 +71,7 @@ def write_clip(
                 size = (rgb.shape[1], rgb.shape[0])
                 _prepare(stream, size)
             if (rgb.shape[1], rgb.shape[0]) != size:  # the camera has changed its shape meanwhile
-                rgb = np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA), np.uint8)
+                rgb = _fitted(rgb, size)
             frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")
             frame.pts, frame.time_base, frame.duration = at, TICK, shown
             out.mux(stream.encode(frame))
@@ -75,7 +79,7 @@ def write_clip(
     assert size is not None  # there is a picture
     _check(beside, len(pts))
     _keep(beside, path)
-    seconds = (pts[-1] + last) / 1000
+    seconds = (pts[-1] + LAST) / 1000
     return Clip(
         file=path.name,
         camera=camera,
@@ -104,6 +108,25 @@ def _prepare(stream: VideoStream, size: tuple[int, int]) -> None:
     stream.width, stream.height = size
     stream.pix_fmt = "yuv420p"
     stream.time_base = stream.codec_context.time_base = TICK
+    # Said, since players guess it by the height: 720 rows and more would be shown as BT.709, but
+    # libswscale makes BT.601 of RGB, in the narrow range, where nothing else is asked for.
+    context = stream.codec_context
+    context.colorspace = Colorspace.ITU601
+    context.color_range = ColorRange.MPEG
+    context.color_primaries = ColorPrimaries.BT709
+    context.color_trc = ColorTrc.BT709
+
+
+def _fitted(rgb: Rgb, size: tuple[int, int]) -> Rgb:
+    """As large as it goes in width and height `size`, undistorted, with black bars."""
+    height, width = rgb.shape[:2]
+    scale = min(size[0] / width, size[1] / height)
+    inner = (max(1, round(width * scale)), max(1, round(height * scale)))
+    out: Rgb = np.zeros((size[1], size[0], 3), np.uint8)
+    left, top = (size[0] - inner[0]) // 2, (size[1] - inner[1]) // 2
+    scaled = cv2.resize(rgb, inner, interpolation=cv2.INTER_AREA)
+    out[top : top + inner[1], left : left + inner[0]] = scaled
+    return out
 
 
 def _decoded(picture: Picture) -> Rgb:

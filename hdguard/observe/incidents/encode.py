@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import av
@@ -152,9 +152,10 @@ def _of(part: Path, refs: Sequence[FrameRef]) -> Iterator[Picture]:
 
 def _make_room() -> None:
     """Run when nobody else wants to: one that is only niced keeps a core until its slice ends."""
-    os.nice(NICENESS)
-    if hasattr(os, "SCHED_IDLE"):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    with suppress(OSError):  # a container may forbid it: better a clip than none
+        os.nice(NICENESS)
+        if hasattr(os, "SCHED_IDLE"):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 def main(words: Sequence[str]) -> int:

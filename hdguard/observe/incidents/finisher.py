@@ -1,7 +1,7 @@
 """Has clips made in a child process, one at a time, and sees what became of them.
 
-The child is niced, and killed by its own id if it is late or if the guard ends; then the folder
-keeps its `.part` and the next start goes on with it.
+The child is niced. It is killed by its own id if it is late, and has failed then, or if the guard
+ends: then the folder keeps its `.part`, and the next start goes on with it.
 """
 
 import asyncio
@@ -86,6 +86,7 @@ class Finisher:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
+                errors="replace",
                 start_new_session=True,  # Ctrl-C is for the guard, which then ends it
             ) as child:
                 self._child = child

@@ -5,6 +5,7 @@ frame makes room for the newest and is counted; the decision being made meanwhil
 """
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,8 @@ from hdguard.observe.incidents.writer import Batch, Writer
 from hdguard.runtime.observer import Judged, Reviewed
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 SWEEP_EVERY = 600.0
 """Seconds between two looks at what is too old; a choice."""
@@ -65,6 +68,9 @@ class Recorder:
         self._executor = ThreadPoolExecutor(1, "incidents")
         self._finisher = Finisher(self._ended, mcap=settings.mcap)
         self._woken = asyncio.Event()
+        self._said = False  # that pictures are lost; anew from one sweep to the next
+        # The thread's first work: what it begins itself is not left over.
+        self._leftovers = self._loop.run_in_executor(self._executor, self._writer.leftovers)
 
     @property
     def bytes(self) -> int:
@@ -83,9 +89,14 @@ class Recorder:
 
     def saw(self, frame: Frame, kept: bool) -> None:
         """Have it recorded if it is one that reviews may show."""
-        if kept:
-            self._desk.saw(frame)
-            self._woken.set()
+        if not kept:
+            return
+        lost = self._desk.lost
+        self._desk.saw(frame)
+        self._woken.set()
+        if self._desk.lost > lost and not self._said:
+            self._said = True
+            log.warning("incidents: pictures are lost: disk or processor is too slow for them")
 
     def judged(self, stamps: Judged | Reviewed) -> None:
         """Note when an answer came."""
@@ -94,11 +105,13 @@ class Recorder:
     def stepped(self, now: float, event: Event, actions: tuple[Action, ...]) -> None:
         """Note what was decided."""
         if self._desk.stepped(now, event, actions):
+            self.outcomes["dropped"] += self._desk.dropped
+            self._desk.dropped = 0
             self._woken.set()
 
     async def work(self) -> None:
         """Record until cancelled, and make clips of what is recorded and of what was left over."""
-        for part in await self._in_thread(self._writer.leftovers):
+        for part in await self._leftovers:
             self._finisher.put(part)
         await self._in_thread(self._writer.sweep, self._loop.time())
         async with asyncio.TaskGroup() as group:
@@ -115,7 +128,7 @@ class Recorder:
                 async with asyncio.timeout_at(due):
                     await self._woken.wait()
             if self._loop.time() >= swept + SWEEP_EVERY:
-                swept = self._loop.time()
+                swept, self._said = self._loop.time(), False
                 await self._in_thread(self._writer.sweep, swept)
 
     async def cut(self) -> None:
@@ -129,7 +142,7 @@ class Recorder:
 
     async def save(self) -> None:
         """Bring to disk what is being recorded; the next start makes the clips."""
-        await self._in_thread(self._writer.work, self._desk.last_batch())
+        await self._in_thread(self._writer.work, self._desk.last_batch(), self._loop.time())
 
     async def close(self) -> None:
         """Nothing more is recorded; waits for what the thread has in hand."""
@@ -137,13 +150,9 @@ class Recorder:
         self._executor.shutdown()
 
     async def _do(self, batch: Batch) -> None:
-        self.outcomes["dropped"] += self._desk.dropped
-        self._desk.dropped = 0
         if batch == _NOTHING:
             return
-        if batch.openings:
-            await self._in_thread(self._writer.sweep, self._loop.time())
-        done = await self._in_thread(self._writer.work, batch)
+        done = await self._in_thread(self._writer.work, batch, self._loop.time())
         self.outcomes["dropped"] += done.dropped
         for part in done.ended:
             self._finisher.put(part)
@@ -154,7 +163,8 @@ class Recorder:
         await self._in_thread(self._writer.sweep, self._loop.time())
 
     async def _in_thread(self, work: Callable[..., T], *args: object) -> T:
-        return await self._loop.run_in_executor(self._executor, work, *args)
+        # The guard may end while it waits for its turn: what the desk has handed out is done then.
+        return await asyncio.shield(self._loop.run_in_executor(self._executor, work, *args))
 
 
 _NOTHING = Batch()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hdguard.core.types import ImageSpec
-from hdguard.ingest.base import Frame, Rgb
+from hdguard.ingest.base import Frame, Rgb, SourceError
 from hdguard.observe.incidents.spool import Picture
 
 QUALITY = 85
@@ -38,14 +38,21 @@ class Developer:
         """The frame as a JPEG of even height, since H.264 takes no other.
 
         Raises:
-            SourceError: the picture cannot be converted.
+            SourceError: the picture cannot be converted or encoded.
         """
         rgb = frame.image.rgb(self._spec)
         even: Rgb = rgb[: max(2, rgb.shape[0] // 2 * 2)]
         if even.shape[0] % 2:  # a single row
             even = np.repeat(even, 2, axis=0)
-        bgr = self._cv2.cvtColor(even, self._cv2.COLOR_RGB2BGR)
-        _, jpeg = self._cv2.imencode(".jpg", bgr, (self._cv2.IMWRITE_JPEG_QUALITY, QUALITY))
+        try:
+            bgr = self._cv2.cvtColor(even, self._cv2.COLOR_RGB2BGR)
+            done, jpeg = self._cv2.imencode(".jpg", bgr, (self._cv2.IMWRITE_JPEG_QUALITY, QUALITY))
+        except self._cv2.error as error:  # it has no memory, say: no reason to end a guard
+            raise SourceError(f"{frame.ref.source_id}: {error}") from error
+        if not done:
+            raise SourceError(
+                f"{frame.ref.source_id}: no JPEG can be made of frame {frame.ref.seq}"
+            )
         return Picture(frame.ref, jpeg.tobytes())
 
 

@@ -5,6 +5,8 @@ when it cannot be made whole, and `ID.gone` for the moment in which it is delete
 any point its name says what to do with it.
 """
 
+import fcntl
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -79,22 +81,41 @@ def items(folder: Path, known: Known | None = None) -> list[Item]:
     return sorted(found, key=lambda item: item.decided)
 
 
+def closed(folder: Path) -> list[Path]:
+    """Folders there that we may not look into, as those of a guard that root has started.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    if not folder.exists():
+        return []
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not os.access(p, os.R_OK | os.X_OK))
+
+
 def _is_ours(path: Path) -> bool:
     """Somebody may name a folder of other things, and have everything deleted."""
     if path.suffix == GONE:
         return False
-    return path.suffix in {PART, BROKEN} or (path / FILE).is_file()
+    if path.suffix in {PART, BROKEN}:
+        return True
+    try:
+        return (path / FILE).is_file()
+    except PermissionError:
+        return False
 
 
 def _item(path: Path, known: Known) -> Item | None:
-    """The folder; None: it was renamed or deleted meanwhile."""
+    """The folder; None: it was renamed or deleted meanwhile, or we may not look into it.
+
+    One that another user's guard has made must not keep us from all others.
+    """
     try:
         changed = path.stat().st_mtime_ns
         # What is being recorded grows without a change of its folder.
         if path.suffix != PART and path in known and known[path][0] == changed:
             return known[path][1]
         known[path] = changed, _read(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return None
     return known[path][1]
 
@@ -175,6 +196,8 @@ class Shelf:
         self._wall = wall
         self._clock = ClockWatch()
         self._known: Known = {}
+        self._now = 0.0
+        self._begun: dict[str, float] = {}  # by name, on the loop's clock
 
     def leftovers(self) -> list[Path]:
         """What an earlier life has begun and not made whole; what it was deleting is deleted.
@@ -186,7 +209,8 @@ class Shelf:
             return []
         for path in self.folder.iterdir():
             if path.suffix == GONE and path.is_dir() and not path.is_symlink():
-                remove(path)
+                with suppress(OSError):  # it is tried again, and stands in nobody's way
+                    remove(path)
         return [item.path for item in items(self.folder) if item.path.suffix == PART]
 
     def begin(self, name: str) -> Path:
@@ -197,9 +221,11 @@ class Shelf:
             OSError: the folder cannot be made.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        free = shutil.disk_usage(self.folder).free
-        if free < self._floor:
-            msg = f"{self.folder}: {free >> 20} MiB free, less than the {self._floor >> 20} to stay"
+        if not self.has_room():
+            msg = f"{self.folder}: less than {self._floor >> 20} MiB are free, and they are to stay"
+            raise ShelfError(msg)
+        if self.bytes > self._max_bytes:  # all that is whole was deleted for it
+            msg = f"{self.folder}: all of max_bytes is taken by what cannot be deleted yet"
             raise ShelfError(msg)
         taken = {re.sub(r"\.(part|broken|gone)$", "", p.name) for p in self.folder.iterdir()}
         number, free_name = 1, name
@@ -208,30 +234,79 @@ class Shelf:
             free_name = f"{name}_{number}"
         path = self.folder / (free_name + PART)
         path.mkdir(mode=0o700)
+        self._begun[free_name] = self._now
         return path
+
+    def has_room(self) -> bool:
+        """Whether more than what must stay is free on the disk.
+
+        Raises:
+            OSError: the disk cannot be asked.
+        """
+        return shutil.disk_usage(self.folder).free >= self._floor
 
     def sweep(self, now: float) -> None:
         """Delete the oldest while there is too much, and what is too old.
 
         Never more than is needed for its size; for its age only while the wall clock is believed.
-        What is being recorded stays.
+        What is being recorded stays. What was begun in this life is as old as the loop's clock
+        says: a machine without a clock of its own boots with the time at which it was put off, and
+        what it records before it is told the right one would seem to be days old.
 
         Args:
             now: seconds on the loop's clock.
 
         Raises:
-            OSError: something could not be read or deleted.
+            OSError: something could not be read or deleted; all else was.
         """
-        wall = self._wall()
+        self._now, wall = now, self._wall()
         believed = self._clock.believes(now, wall)
-        found = items(self.folder, self._known)
+        aged = [(self._age(item, wall), item) for item in items(self.folder, self._known)]
+        found = [item for _, item in aged]
+        self._begun = {n: self._begun[n] for item in found if (n := _stem(item)) in self._begun}
         total = sum(item.size for item in found)
-        for item in found:
-            old = believed and wall - item.decided > self._keep
+        failed: OSError | None = None
+        for age, item in sorted(aged, key=lambda each: each[0], reverse=True):
+            old = believed and age > self._keep
             if (total > self._max_bytes or old) and item.path.suffix != PART:
-                remove(item.path)
-                total -= item.size
+                try:
+                    remove(item.path)
+                except OSError as error:
+                    failed = error
+                else:
+                    total -= item.size
         self.bytes = total
+        if failed is not None:
+            raise failed
+
+    def _age(self, item: Item, wall: float) -> float:
+        begun = self._begun.get(_stem(item))
+        return wall - item.decided if begun is None else self._now - begun
+
+
+def _stem(item: Item) -> str:
+    """Its name before and after its last change of name."""
+    return re.sub(rf"\{PART}$|\{BROKEN}$", "", item.name)
+
+
+def in_hand(part: Path) -> bool:
+    """Whether somebody records it or makes its clips: then the folder, or a file in it, is locked.
+
+    Raises:
+        OSError: it cannot be told.
+    """
+    for path in (part, *part.glob("*.spool")):
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # it is whole, or deleted, meanwhile
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(file)
+    return False
 
 
 def set_aside(part: Path, why: str) -> None:
@@ -249,9 +324,7 @@ def check_name(name: str) -> None:
     """Refuse what is no incident's name.
 
     Raises:
-        ShelfError: it might lead out of the folder, or is in progress.
+        ShelfError: it might lead out of the folder.
     """
     if not _NAME.fullmatch(name) or name.startswith("."):
         raise ShelfError(f"{name!r}: is no incident's id")
-    if name.endswith((PART, GONE)):
-        raise ShelfError(f"{name}: is in progress; the guard finishes it, now or when it starts")

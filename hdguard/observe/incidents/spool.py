@@ -5,10 +5,12 @@ JSON, and its JPEG. A daemon that is killed, or a disk that loses its power, lea
 most, and all before it is good.
 """
 
+import fcntl
 import os
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +40,7 @@ def packed(picture: Picture) -> bytes:
 
 
 class SpoolFile:
-    """A file that is appended to, for the owner alone (0600).
+    """A file that is appended to, for the owner alone (0600), and locked meanwhile.
 
     Raises:
         OSError: it is there already or cannot be made; also of `append`.
@@ -48,6 +50,8 @@ class SpoolFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._file = os.open(path, flags, 0o600)
         self.size = 0
+        with suppress(OSError):  # not every disk in the network has locks; nothing else needs them
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def append(self, data: bytes) -> None:
         """Write it whole."""
@@ -57,7 +61,11 @@ class SpoolFile:
         self.size += len(data)
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Nothing more comes.
+
+        Raises:
+            OSError: a disk in the network does not take what it was given before.
+        """
         os.close(self._file)
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 import msgspec
 
 from hdguard.core import actions, events
-from hdguard.core.types import FrameRef, Hazard
+from hdguard.core.types import FrameRef, Hazard, Speed
 from hdguard.observe.incidents.record import Decision, Happening, Incident, Moment, moment
 from hdguard.runtime.halt_stories import HaltStories
 from hdguard.runtime.halt_story import HaltStory, Stamps
@@ -15,6 +15,12 @@ from hdguard.runtime.journal import Step, Written
 from hdguard.runtime.observer import Judged, Reviewed
 
 _SHOWN_FOR_ITS_ACTIONS = (events.FrameSeen, events.DeadlineReached)
+
+_LIBERTY = {
+    Speed.NONE: "the robot may not move",
+    Speed.REDUCED: "the robot may move at reduced speed",
+    Speed.FULL: "the robot may move at full speed",
+}
 
 
 def in_order(written: Written) -> Iterator[Step | Judged | Reviewed]:
@@ -69,13 +75,14 @@ def words(value: object) -> str:
             speed = "" if value.speed is None else f" at {value.speed:g} m/s"
             return f"the robot {'moves' if value.moving else 'stands'}{speed}"
         case actions.Permit():
-            return f"the robot may move: {value.speed.name.lower()}"
+            return _LIBERTY[value.speed]
         case actions.Halt():
             return f"HALT {value.halt_id} ({value.halt_class}, {value.cause}){_of(value.hazard)}"
         case actions.RequestReview():
             return f"review {value.review_id} asked for {_frame(value.trigger)}"
         case actions.Notify():
-            return f"{value.state}: {value.why}" if value.why else str(value.state)
+            said = value.why.removeprefix(f"{value.state}: ")
+            return f"{value.state}: {said}" if said else str(value.state)
         case _:
             return _plain(value)
 

@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 
 MOST_SPOOLED = 128 << 20
 """Bytes of pictures for one incident; a choice, eight times what a camera's reel may hold. What
-comes after it is lost, and counted in the record."""
+comes after it is lost, and counted in the record, as is what comes while the disk is nearly full.
+"""
 
 MOST_CAMERAS = 4
 """Of one incident that concerns more than one camera; a choice. The one concerned comes first."""
@@ -98,8 +99,10 @@ class _Open:
         return wanted or len(others) < MOST_CAMERAS - 1
 
     def close(self) -> None:
-        self.steps.close()
-        self.pictures.close()
+        try:
+            self.steps.close()
+        finally:
+            self.pictures.close()
 
 
 class Writer:
@@ -133,8 +136,10 @@ class Writer:
         except OSError as error:
             self._say(str(error))
 
-    def work(self, batch: Batch) -> Done:
-        """Do all that is in it."""
+    def work(self, batch: Batch, now: float) -> Done:
+        """Do all that is in it; `now` is seconds on the loop's clock."""
+        if batch.openings:
+            self.sweep(now)
         done = Done()
         for note in batch.notes:
             line = note.line()
@@ -142,27 +147,34 @@ class Writer:
                 self._append(name, "steps", line, done)
         for opening in batch.openings:
             self._begin(opening, done)
+        room = not self._open or self._has_room()
         for frame in batch.frames:
-            self._take(frame, done)
+            self._take(frame, room, done)
         for ending in batch.endings:
             self._end(ending, done)
         return done
 
-    def _take(self, frame: Frame, done: Done) -> None:
+    def _has_room(self) -> bool:
+        try:
+            return self._shelf.has_room()
+        except OSError:
+            return False  # whoever writes there next says why
+
+    def _take(self, frame: Frame, room: bool, done: Done) -> None:
         try:
             picture = self._developer.developed(frame)
         except SourceError:
             return  # the brains, who look at it too, have said so
         self._reels.add(picture)
-        self._record(picture, [*self._open], done)
+        self._record(picture, [*self._open], room, done)
 
-    def _record(self, picture: Picture, names: list[str], done: Done) -> None:
+    def _record(self, picture: Picture, names: list[str], room: bool, done: Done) -> None:
         data = b""
         for name in names:
             each = self._open.get(name)
             if each is None or not each.admits(picture):
                 continue
-            if each.pictures.size + len(picture.jpeg) > MOST_SPOOLED:
+            if not room or each.pictures.size + len(picture.jpeg) > MOST_SPOOLED:
                 each.lost += 1
                 continue
             each.cameras.add(picture.ref.source_id)
@@ -203,7 +215,7 @@ class Writer:
             if wanted in self._open:
                 self._append(wanted, "steps", data, done)
         for picture in self._in_order(opening):
-            self._record(picture, [wanted], done)
+            self._record(picture, [wanted], True, done)
         if wanted in self._open and self._failing:
             self._failing = False
             log.info("incidents: recorded again")
@@ -218,7 +230,11 @@ class Writer:
         ended = self._open.pop(ending.incident_id, None)
         if ended is None:
             return
-        ended.close()
+        try:
+            ended.close()
+        except OSError as error:
+            self._lose(ended, error, done)
+            return
         changed = msgspec.structs.replace(
             ended.incident, lost=ended.lost + ending.lost, interrupted=ending.interrupted
         )
@@ -228,9 +244,13 @@ class Writer:
 
     def _give_up(self, name: str, error: OSError, done: Done) -> None:
         given_up = self._open.pop(name)
+        with contextlib.suppress(OSError):  # of the same disk, which is lost already
+            given_up.close()
+        self._lose(given_up, error, done)
+
+    def _lose(self, given_up: _Open, error: OSError, done: Done) -> None:
         done.dropped += 1
-        self._say(f"incident {name}: {error.strerror or error}")
-        given_up.close()
+        self._say(f"incident {given_up.folder.stem}: {error.strerror or error}")
         _discard(given_up.folder)
 
     def _say(self, why: str) -> None:

@@ -159,8 +159,8 @@ def run(story: Awaitable[None]) -> None:
     asyncio.run(bounded())
 
 
-async def until(what: Callable[[], bool]) -> None:
+async def until(what: Callable[[], bool], patience: float = PATIENCE) -> None:
     """Wait for something that a thread or a child brings about."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(patience):
         while not what():  # noqa: ASYNC110 - nothing tells of a file
             await asyncio.sleep(0.01)

@@ -56,7 +56,32 @@ def test_a_camera_that_changes_its_shape_does_not_break_the_clip(tmp_path: Path)
     pictures = [picture(20.0), other]
     write_clip(tmp_path / "clip.mp4", "hall", [p.ref for p in pictures], pictures, 20.0)
     with av.open(str(tmp_path / "clip.mp4")) as file:
-        assert [(f.width, f.height) for f in file.decode(video=0)] == [(64, 36)] * 2
+        shown = [f.to_ndarray(format="gray") for f in file.decode(video=0)]
+    assert [picture.shape for picture in shown] == [(36, 64)] * 2
+    # 4:3 in 16:9: bars at the sides, and nothing is stretched.
+    bar, inside = shown[1][18, :6].mean(), shown[1][18, 12:52].mean()
+    assert bar < 5
+    assert inside > 80
+
+
+def test_after_a_long_silence_the_last_picture_does_not_stand_as_long_again(
+    tmp_path: Path,
+) -> None:
+    pictures = [picture(20.0), picture(20.2), picture(29.0)]
+    made = write_clip(tmp_path / "clip.mp4", "hall", [p.ref for p in pictures], pictures, 20.0)
+    assert made.seconds == pytest.approx(9.2)
+    with av.open(str(tmp_path / "clip.mp4")) as file:
+        assert file.duration is not None
+        assert file.duration / av.time_base == pytest.approx(9.2)
+
+
+def test_its_colours_are_said_since_players_would_guess_them_by_its_height(tmp_path: Path) -> None:
+    one = picture(20.0)
+    write_clip(tmp_path / "clip.mp4", "hall", [one.ref], [one], 20.0)
+    with av.open(str(tmp_path / "clip.mp4")) as file:
+        context = file.streams.video[0].codec_context
+        assert (context.colorspace, context.color_range) == (5, 1)  # BT.601, narrow
+        assert (context.color_primaries, context.color_trc) == (1, 1)
 
 
 def test_what_is_no_picture_is_named(tmp_path: Path) -> None:

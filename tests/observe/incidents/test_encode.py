@@ -163,3 +163,18 @@ def test_a_review_without_a_halt_is_made_whole_too(tmp_path: Path) -> None:
     incident = read_incident(finish(part(tmp_path, "review-7-3", about)))
     assert (incident.complete, incident.story) == (True, None)
     assert set(incident.stamps) == {"captured", "decided"}
+
+
+def test_where_nobody_may_step_back_the_clip_is_made_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a container whose system calls are filtered."""
+    asked = []
+
+    def forbidden(increment: int) -> int:
+        asked.append(increment)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "nice", forbidden)
+    encode._make_room()
+    assert asked == [encode.NICENESS]

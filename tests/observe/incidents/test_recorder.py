@@ -95,7 +95,9 @@ class Stuck:
         return Plain().rgb(spec)
 
 
-def test_a_thread_that_is_stuck_costs_frames_and_no_time_of_the_loop(tmp_path: Path) -> None:
+def test_a_thread_that_is_stuck_costs_frames_and_no_time_of_the_loop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def story() -> None:
         go_on = threading.Event()
         async with recording(tmp_path, after=0.2) as (made, now):
@@ -107,8 +109,54 @@ def test_a_thread_that_is_stuck_costs_frames_and_no_time_of_the_loop(tmp_path: P
             begun = loop.time()
             stop(made, now)
             assert loop.time() - begun < 0.05
+            assert [r.message for r in caplog.records] == [  # once
+                "incidents: pictures are lost: disk or processor is too slow for them"
+            ]
             go_on.set()
             await until(lambda: made.outcomes["kept"] == 1)
+
+    run(story())
+
+
+def test_a_disk_that_hangs_for_a_day_takes_no_memory_and_what_it_costs_is_counted(
+    tmp_path: Path,
+) -> None:
+    """As one in the network that is gone: the thread never comes back."""
+
+    async def story() -> None:
+        go_on = threading.Event()
+        async with recording(tmp_path) as (made, now):
+            made.saw(Frame(ref(now), Stuck(go_on)), kept=True)
+            for minute in range(24 * 60):
+                stop(made, now + minute * 60.0, minute)
+                for n in range(20):
+                    made.saw(Frame(ref(now + minute * 60.0 + n, n), Plain()), kept=True)
+                if minute < 10:
+                    await asyncio.sleep(0)
+            assert made.outcomes["dropped"] == 24 * 60 - desks.MOST_OPEN
+            assert len(made._desk._open) == desks.MOST_OPEN
+            assert len(made._desk._frames) == desks.MOST_WAITING
+            assert len(made._desk._notebook._notes) < 20
+            assert made._executor._work_queue.qsize() <= 1
+            go_on.set()
+
+    run(story())
+
+
+def test_a_guard_that_ends_while_its_thread_is_busy_loses_no_incident(tmp_path: Path) -> None:
+    """The work waits for its turn when its task is cancelled."""
+
+    async def story() -> None:
+        go_on = threading.Event()
+        async with recording(tmp_path) as (made, now):
+            await until(made._leftovers.done)
+            busy = asyncio.get_running_loop().run_in_executor(made._executor, go_on.wait, PATIENCE)
+            stop(made, now - desks.BEGIN_AFTER)
+            await until(lambda: all(each.begun for each in made._desk._open))
+            go_on_soon = asyncio.get_running_loop().call_later(0.05, go_on.set)
+        await busy
+        go_on_soon.cancel()
+        assert names(tmp_path) == ["7-1.part"]
 
     run(story())
 

@@ -4,6 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
+from hdguard.ingest.base import SourceError
 from hdguard.observe.incidents import reel
 from hdguard.observe.incidents.reel import Developer, Reels
 from hdguard.observe.incidents.spool import Picture
@@ -61,3 +62,18 @@ def test_of_too_many_cameras_the_one_that_was_silent_longest_goes(
     for n, camera in enumerate(["a", "b", "a", "c"]):
         reels.add(Picture(ref(float(n), source=camera), b"x"))
     assert {p.ref.source_id for p in reels.since(0.0)} == {"a", "c"}
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["raises", "says no"])
+def test_a_picture_that_cannot_be_encoded_is_the_cameras_and_nobody_elses_problem(
+    monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    def encoded(*_: object) -> tuple[bool, object]:
+        if fails:
+            raise cv2.error("Insufficient memory")
+        return False, np.zeros(0, np.uint8)
+
+    made = Developer(64)
+    monkeypatch.setattr(cv2, "imencode", encoded)
+    with pytest.raises(SourceError, match="hall: "):
+        made.developed(frame(1.0))

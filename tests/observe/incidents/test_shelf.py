@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hdguard.observe.incidents import record, shelf
+from hdguard.observe.incidents import encode, record, shelf
 from hdguard.observe.incidents.record import Summary, Wall, read_summary
 from hdguard.observe.incidents.shelf import (
     BELIEVED_AFTER,
@@ -18,10 +18,12 @@ from hdguard.observe.incidents.shelf import (
     Shelf,
     ShelfError,
     check_name,
+    in_hand,
     items,
     remove,
     set_aside,
 )
+from hdguard.observe.incidents.spool import SpoolFile
 from tests.observe.incidents.support import INCIDENT, part
 
 DAYS = [f"2026-05-0{n}T10:00:00+00:00" for n in range(1, 6)]
@@ -61,7 +63,7 @@ def test_a_new_folder_is_for_its_owner_alone_and_takes_nobodys_name(tmp_path: Pa
 
 def test_the_disk_must_have_room_for_what_matters_more(tmp_path: Path) -> None:
     place = made(tmp_path / "incidents", floor=1 << 60)
-    with pytest.raises(ShelfError, match="MiB free, less than"):
+    with pytest.raises(ShelfError, match="are free, and they are to stay"):
         place.begin("7-1")
     assert names(tmp_path / "incidents") == []
 
@@ -208,10 +210,97 @@ def test_a_name_that_may_lead_elsewhere_is_refused(name: str) -> None:
         check_name(name)
 
 
-def test_what_is_in_progress_is_not_deleted_by_hand() -> None:
-    for name in ("7-1.part", "7-1.gone"):
-        with pytest.raises(ShelfError, match="in progress"):
-            check_name(name)
+def test_names_of_ours_are_taken() -> None:
     check_name("01_C2%2Fx.mp4-1-1_2")
     check_name("7-1.broken")
     check_name("küche (1).mp4-1-1")
+
+
+def test_what_is_recorded_or_encoded_is_in_hand(tmp_path: Path) -> None:
+    begun = part(tmp_path, "7-1")
+    assert not in_hand(begun)
+    recorded = SpoolFile(begun / "more.spool")
+    assert in_hand(begun)
+    recorded.close()
+    with encode._alone(begun):
+        assert in_hand(begun)
+    assert not in_hand(begun)
+    assert not in_hand(tmp_path / "7-2.part")
+
+
+def test_one_that_cannot_be_deleted_keeps_neither_the_others_nor_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a guard was once started by root."""
+    for n, day in enumerate(DAYS):
+        kept(tmp_path, f"7-{n}", day)
+    begun = part(tmp_path, "7-9")
+    rmtree = shutil.rmtree
+
+    def denied(path: Path) -> None:
+        if path.name.startswith("7-0"):
+            raise PermissionError
+        rmtree(path)
+
+    monkeypatch.setattr(shutil, "rmtree", denied)
+    place = made(tmp_path, max_bytes=0)
+    with pytest.raises(PermissionError):
+        place.sweep(0.0)
+    assert names(tmp_path) == ["7-9.part"]
+    assert place.leftovers() == [begun]
+
+
+def test_a_folder_that_we_may_not_look_into_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(tmp_path, "7-1")
+    kept(tmp_path, "7-2")
+    kept(tmp_path, "7-3.broken")
+    is_file, lstat = Path.is_file, Path.lstat
+
+    def asked(path: Path) -> bool:
+        if path.parent.name == "7-1":
+            raise PermissionError
+        return is_file(path)
+
+    def looked(path: Path) -> os.stat_result:
+        if path.parent.name == "7-3.broken":
+            raise PermissionError
+        return lstat(path)
+
+    monkeypatch.setattr(Path, "is_file", asked)
+    monkeypatch.setattr(Path, "lstat", looked)
+    assert names(tmp_path) == ["7-2"]
+
+
+def test_clips_that_wait_to_be_made_take_no_more_than_all_may(tmp_path: Path) -> None:
+    """As where halts come faster than a busy machine makes clips."""
+    for n in range(3):
+        part(tmp_path, f"7-{n}")
+    place = made(tmp_path, max_bytes=KIB)
+    place.sweep(0.0)
+    with pytest.raises(ShelfError, match="cannot be deleted yet"):
+        place.begin("7-3")
+
+
+def test_what_was_recorded_before_the_machine_was_told_the_time_is_no_older_than_it_is(
+    tmp_path: Path,
+) -> None:
+    """It booted with the time at which it was put off, four days ago."""
+    wall = [unix(DAYS[0])]
+    place = Shelf(tmp_path, 1 << 30, 2.0, 0, lambda: wall[0])
+    place.sweep(100.0)
+    place.begin("7-1").rmdir()
+    newest = kept(tmp_path, "7-1", DAYS[0])
+    older = kept(tmp_path, "6-1", DAYS[3])
+    wall[0] = unix(DAYS[4])
+    for n in range(3):
+        place.sweep(200.0 + n * 3600.0)
+        wall[0] += 3600.0
+    assert newest.exists()
+    assert older.exists()
+    small = place.bytes - KIB
+    place._max_bytes = small
+    place.sweep(11000.0)
+    assert not older.exists()
+    assert newest.exists()
