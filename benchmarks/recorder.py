@@ -1,8 +1,9 @@
 """What the incident recorder costs a halt: capture to delivered with it and without it, in turns.
 
-As in `capture_to_delivered` with an idle brain; but each halt also begins an incident, several a
-second, so that the recorder always has as many open as it takes, spools every picture for each of
-them, and has clips made beside it. A real guard does so once in a long while.
+As in `capture_to_delivered` with an idle brain: many halts a second, for the sake of the 99th
+percentile. The recorder sees every picture, and one halt in two seconds, each of which begins an
+incident: so there are always three open, every picture is spooled for each of them, and clips are
+made beside it. A real guard's halts are latched: it does so once in a long while.
 """
 
 import asyncio
@@ -18,15 +19,19 @@ from benchmarks.broker import broker
 from benchmarks.capture_to_delivered import SPEC, halts, policy_for
 from benchmarks.clips import clips
 from benchmarks.ratio import Ratio
+from hdguard.core.actions import Action, Halt
+from hdguard.core.events import Event
 from hdguard.observe.incidents.record import About
 from hdguard.observe.incidents.recorder import Recorder
 from hdguard.observe.incidents.settings import IncidentSettings
 from hdguard.observe.incidents.shelf import Shelf
 from hdguard.recording import recording
+from hdguard.runtime.observer import Judged, Reviewed
 from hdguard.workers.seats import WorkerFastBrain
 from hdguard.workers.supervisor import WorkerSettings
 
 ROUNDS = 4
+HALT_EVERY = 2.0  # seconds between two incidents; a choice
 LIMIT = 1e-3
 """Seconds that the recorder may add to the 99th percentile."""
 
@@ -59,10 +64,37 @@ async def _segment(video: Path, place: Path | None) -> list[float]:
     await fast.start()
     try:
         async with broker() as (_, port), _recorder(place, fast.name) as recorder:
-            looking = () if recorder is None else (recorder,)
-            return await halts(video, fast, port, lambda _: (looking, looking))
+            if recorder is None:
+                return await halts(video, fast, port)
+            seldom = _Seldom(recorder)
+            return await halts(video, fast, port, lambda _: ((seldom,), (recorder,)))
     finally:
         await fast.close()
+
+
+class _Seldom:
+    """Shows the recorder what happens, but few of the halts.
+
+    Args:
+        recorder: who looks on.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._next_at = 0.0
+
+    def judged(self, stamps: Judged | Reviewed) -> None:
+        """All of them."""
+        self._recorder.judged(stamps)
+
+    def stepped(self, now: float, event: Event, decided: tuple[Action, ...]) -> None:
+        """Without the halt, if there was one short time ago."""
+        if any(isinstance(each, Halt) for each in decided):
+            if now < self._next_at:
+                decided = tuple(each for each in decided if not isinstance(each, Halt))
+            else:
+                self._next_at = now + HALT_EVERY
+        self._recorder.stepped(now, event, decided)
 
 
 @asynccontextmanager

@@ -125,7 +125,7 @@ def test_every_query_about_a_guard_gives_data(tmp_path: Path) -> None:
 def check_rules(server: Prometheus) -> None:
     """Prometheus could work out every rule, and none but the halted guard may raise an alert."""
     rules = [rule for group in server.get("rules")["groups"] for rule in group["rules"]]
-    assert len(rules) == 20
+    assert len(rules) == 21
     assert {rule["name"]: rule["lastError"] for rule in rules if rule.get("lastError")} == {}
     assert {rule["health"] for rule in rules} == {"ok"}
     raised = {rule["name"] for rule in rules if rule.get("state", "inactive") != "inactive"}
