@@ -31,6 +31,7 @@ from hdguard.replay.folder import RunFolder
 from hdguard.replay.results import Outcome, VideoResult, video_result
 from hdguard.replay.runner import BOOT, Crew, VideoSettings, run_video
 from hdguard.robot import RobotSettings
+from hdguard.runtime.error_groups import leaves
 from hdguard.runtime.observer import Observer, Viewer
 from hdguard.runtime.virtual_time import run_virtual
 from hdguard.seating import Pace, Seating
@@ -201,19 +202,11 @@ async def _run(
         outcome, trace = await run_video(entry, ready, stage, plan.video_settings(folder))
     except* (BrainError, SourceError, ActuatorError, OSError) as failed:
         # One video must not take the others down; it stays in n and is named.
-        outcome, trace = Outcome(failed="; ".join(_leaves(failed))), {}
+        said = (str(error) or type(error).__name__ for error in leaves(failed))
+        outcome, trace = Outcome(failed="; ".join(said)), {}
     video = video_result(entry, outcome)
     folder.save(entry, video, trace)
     return video
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> list[str]:
-    found: list[str] = []
-    for error in group.exceptions:
-        said = str(error) or type(error).__name__
-        inner = _leaves(error) if isinstance(error, BaseExceptionGroup) else [said]
-        found.extend(inner)
-    return found
 
 
 async def _run_one(plan: ReplayPlan, entry: Entry, folder: RunFolder) -> VideoResult:
@@ -313,10 +306,7 @@ def _really(run: Coroutine[Any, Any, None]) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(run)
     except ExceptionGroup as failed:
-        first: Exception = failed
-        while isinstance(first, ExceptionGroup):
-            first = first.exceptions[0]
-        raise first from failed
+        raise next(leaves(failed)) from failed
 
 
 def check_brains(plan: ReplayPlan) -> None:

@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from hdguard.cli_errors import INTERRUPTED, errors, say_error
+from hdguard.runtime.error_groups import leaves
 
 if TYPE_CHECKING:
     from hdguard.faults.rows import Outcome
@@ -90,11 +91,5 @@ def _finished(injecting: Coroutine[Any, Any, "list[Outcome]"]) -> "list[Outcome]
         broken = group
     if broken is None:
         raise typer.Exit(INTERRUPTED)
-    say_error(str(_innermost(broken)))
+    say_error(str(next(leaves(broken))))
     raise typer.Exit(1)
-
-
-def _innermost(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -11,6 +11,7 @@ from hdguard.actuators.translate import restored_halt
 from hdguard.config import ConfigError
 from hdguard.core.actions import Halt
 from hdguard.live import LivePlan
+from hdguard.runtime.error_groups import leaves
 from hdguard.runtime.lock import LockedError, locked
 from hdguard.runtime.state_file import Kept, StateFileError, read_state
 
@@ -50,7 +51,8 @@ def claimed(plan: LivePlan) -> Iterator[Life]:
         try:
             yield life
         except ExceptionGroup as failed:
-            newest = max(_newest(failed), default=0)
+            found = (e.newest for e in leaves(failed) if isinstance(e, OutnumberedError))
+            newest = max(found, default=0)
             if not newest:
                 raise
             file = plan.state_file("boot")
@@ -72,14 +74,6 @@ class OutnumberedError(Exception):
     def __init__(self, newest: int) -> None:
         super().__init__(f"another guard of this robot had the number {newest}")
         self.newest = newest
-
-
-def _newest(group: ExceptionGroup[Exception]) -> Iterator[int]:
-    for error in group.exceptions:
-        if isinstance(error, ExceptionGroup):
-            yield from _newest(error)
-        elif isinstance(error, OutnumberedError):
-            yield error.newest
 
 
 class Past:

@@ -22,6 +22,7 @@ from hdguard.observe.settings import HttpError
 from hdguard.past import Life, Past, claimed
 from hdguard.recording import make_recorder
 from hdguard.replay.runner import Crew
+from hdguard.runtime.error_groups import leaves
 from hdguard.runtime.garbage import set_aside
 from hdguard.runtime.watchdog import Systemd
 from hdguard.watch import Aides, Watch
@@ -62,15 +63,8 @@ def run_sidecar(plan: LivePlan) -> None:
         try:
             runner.run(_live(plan, life, systemd))
         except ExceptionGroup as failed:
-            raise _leaf(failed, HttpError) or failed from None
-
-
-def _leaf(error: Exception, kind: type[HttpError]) -> HttpError | None:
-    """The first error of that kind: it says more to people than the group that it came in."""
-    if isinstance(error, ExceptionGroup):
-        found = (_leaf(each, kind) for each in error.exceptions)
-        return next((each for each in found if each is not None), None)
-    return error if isinstance(error, kind) else None
+            # The first of these says more to people than the group that it came in.
+            raise next((e for e in leaves(failed) if isinstance(e, HttpError)), failed) from None
 
 
 async def _live(plan: LivePlan, life: Life, systemd: Systemd) -> None:

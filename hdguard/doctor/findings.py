@@ -1,7 +1,7 @@
 """What the doctor says of one thing, and how it goes on to the next whatever happens."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,6 +10,7 @@ from hdguard.brains.base import BrainError
 from hdguard.config import ConfigError
 from hdguard.ingest.base import SourceError
 from hdguard.observe.settings import HttpError
+from hdguard.runtime.error_groups import leaves
 from hdguard.runtime.lock import LockedError
 from hdguard.runtime.state_file import StateFileError
 
@@ -102,14 +103,6 @@ async def _taken(step: Step) -> Sequence[Finding]:
         async with asyncio.timeout(step.within):
             return await step.look()
     except* EXPECTED as group:
-        said += (str(error) or f"gave no result in {step.within:g} s" for error in _leaves(group))
+        said += (str(error) or f"gave no result in {step.within:g} s" for error in leaves(group))
     hidden = (fail(name, "was not looked at", f"first mend: {step.name}") for name in step.hides)
     return [fail(step.name, "; ".join(said), step.do), *hidden]
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
